@@ -1,0 +1,53 @@
+# Each target makes its own virtual environment first: python3 (3.10 or newer) and make are all it takes.
+# PYTHON=python3.12 chooses another interpreter.
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+PIP := -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## two million real HalfCheetah steps through a full ring, and the plot of the memory: demo.png
+	$(VENV)/bin/ringfence soak HalfCheetah-v5 --steps 2_000_000 --capacity 1_000_000 --plot demo.png
+
+test: check ## all that CI runs: check, then the tests
+	$(VENV)/bin/python -m pytest
+
+check: $(VENV)/.test ## lint, format, types, layers, sizes, exports, changelog fragments
+	$(VENV)/bin/python -m ruff check
+	$(VENV)/bin/python -m ruff format --check
+	$(VENV)/bin/python -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(VENV)/bin/python ci/sizes.py src ci tests benchmarks
+	$(VENV)/bin/python ci/exports.py
+	$(VENV)/bin/python ci/fragments.py
+
+bench: $(BENCH)/.bench ## our figures beside those of other libraries, as ratios
+	$(BENCH)/bin/python -m benchmarks
+
+clean: ## remove the environments and what the tools left
+	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
+
+# An environment's stamps tell make what it holds; a changed pyproject.toml or constraints.txt installs again.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
+	$(VENV)/bin/python $(PIP) --editable '.[mujoco,report]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.made
+	$(VENV)/bin/python $(PIP) --editable '.[test,mujoco,atari,report,torch]'
+	@touch $@
+
+$(BENCH)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH)/.made
+	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet --editable . --requirement benchmarks/requirements.txt
+	@touch $@
+
+%/.made:
+	@command -v $(PYTHON) > /dev/null || { echo "ringfence needs python3 (3.10 or newer); '$(PYTHON)' was not found"; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; \
+	    sys.exit(0 if v >= (3, 10) else "ringfence needs Python 3.10 or newer; $(PYTHON) is %d.%d. Try: make PYTHON=python3.11" % v[:2])'
+	$(PYTHON) -m venv $*
+	@touch $@

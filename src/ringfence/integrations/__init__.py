@@ -1,0 +1,1 @@
+"""Join ringfence to other libraries: one file each, independent of each other, imported only on use."""

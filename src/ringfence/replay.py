@@ -1,0 +1,245 @@
+"""The class most people meet. It composes the rooms below and holds no logic of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.draw import Draw, Uniform
+from ringfence.errors import SchemaError
+from ringfence.plan import EPISODE, Plan, plan
+from ringfence.schema import Layout, Schema
+from ringfence.schema.check import step_check
+from ringfence.schema.rows import RowsCheck
+from ringfence.store import Ram
+from ringfence.timeline import Ints, Timeline, WideWriter, Writer
+from ringfence.view import Batch, Transitions
+
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+class Replay:
+    """Keep the newest transitions of one or more environments in a fixed amount of memory.
+
+    All memory is taken when the object is made, and none after. Nothing that is passed in stays referenced, and nothing
+    that is given out refers to the ring.
+
+    One thread may add to a stream at a time; any number of threads and forked processes may sample meanwhile.
+
+    Args:
+        schema: What one step is.
+        capacity: Transitions in all, evenly shared by the streams and rounded down.
+        budget: Bytes, such as ``"2 GiB"``: as many steps as fit, or a bound on what ``capacity`` may take.
+        streams: Environments that are recorded side by side; each has its own time line.
+        seed: An int, a SeedSequence or a Generator; the global generator is never used.
+        store: Where the bytes live; ``"ram"``.
+        episode_length: Steps of an average episode. Final observations are kept beside the ring; where episodes are
+            shorter on average, the oldest steps go early, and ``stats()["early"]`` counts them.
+
+    Raises:
+        BudgetExceeded: The ring does not fit the budget, or what the process may still take. Nothing was taken.
+        SchemaError: A stream's share is shorter than one stack of frames.
+        ValueError: Neither capacity nor budget is given, or one of the numbers makes no sense.
+    """
+
+    def __init__(  # noqa: PLR0913  (each is a choice of its own; all but two are by keyword)
+        self,
+        schema: Schema,
+        capacity: float | str | None = None,
+        *,
+        budget: float | str | None = None,
+        streams: int = 1,
+        seed: Seed = None,
+        store: Literal["ram"] = "ram",
+        episode_length: int = EPISODE,
+    ) -> None:
+        if store != "ram":
+            raise ValueError(f'store: expected "ram", got {store!r}')
+        self.plan: Plan = plan(schema, capacity, budget=budget, streams=streams, episode_length=episode_length)
+        self.plan.check()
+        self.schema = schema
+        layout = Layout.of(schema)
+        self._store = Ram(layout, self.plan.shape)
+        self._timeline = Timeline(self._store)
+        self._writer = Writer(self._store)
+        self._append = self._writer.append
+        self._wide = WideWriter(self._store, self._writer)
+        self._check, self._rows_check = step_check(layout), RowsCheck(layout)
+        self._streams = self.plan.streams
+        self._generator = np.random.default_rng(seed)
+        self._default = self.transitions()
+
+    # -- writing
+
+    def add(  # noqa: PLR0913  (the parts of a step)
+        self,
+        obs: Any,  # noqa: ANN401
+        action: Any,  # noqa: ANN401
+        reward: Any,  # noqa: ANN401
+        next_obs: Any,  # noqa: ANN401
+        terminated: Any,  # noqa: ANN401
+        truncated: Any = False,  # noqa: ANN401, FBT002
+        stream: int = 0,
+        **extras: Any,  # noqa: ANN401
+    ) -> int:
+        """Add one transition of one stream; give its id.
+
+        An observation that does not continue the stream's last ``next_obs`` cuts the episode there: no window crosses
+        the cut, and ``stats()["breaks"]`` counts it.
+
+        Args:
+            obs: As the schema says; of a stacked field either one frame, or the stack, whose newest frame is kept.
+            action: As the schema says.
+            reward: As the schema says.
+            next_obs: The observation after the action, also where the episode ended: the true last one.
+            terminated: The episode reached its end.
+            truncated: The episode was stopped, for example by a time limit.
+            stream: Which environment.
+            extras: The declared extras, by name.
+
+        Raises:
+            SchemaError: Anything does not match the schema. Nothing was changed.
+        """
+        step = self._check(obs, action, reward, next_obs, terminated, truncated, extras)
+        if stream.__class__ is not int or not 0 <= stream < self._streams:
+            stream = self._checked_stream(stream)
+        return self._append(stream, step)
+
+    def extend(  # noqa: PLR0913  (the parts of a step)
+        self,
+        obs: Any,  # noqa: ANN401
+        action: Any,  # noqa: ANN401
+        reward: Any,  # noqa: ANN401
+        next_obs: Any,  # noqa: ANN401
+        terminated: Any,  # noqa: ANN401
+        truncated: Any,  # noqa: ANN401
+        streams: Any = None,  # noqa: ANN401
+        **extras: Any,  # noqa: ANN401
+    ) -> Ints:
+        """Add one transition to each of several streams; give their ids.
+
+        Every argument is as in :meth:`add`, with one more axis in front: the streams.
+
+        Args:
+            obs: (streams, ...).
+            action: (streams, ...).
+            reward: (streams,).
+            next_obs: (streams, ...); where an episode ended its true last observation, not the next one's first.
+            terminated: (streams,) bool.
+            truncated: (streams,) bool.
+            streams: Which streams, each at most once, in the order of the rows; every stream in order unless given.
+            extras: The declared extras, by name, each (streams, ...).
+
+        Raises:
+            SchemaError: Anything does not match the schema. Nothing was changed, in no stream.
+        """
+        who = None if streams is None else self._checked_streams(streams)
+        count = self._streams if who is None else len(who)
+        step = {"obs": obs, "action": action, "reward": reward, "next_obs": next_obs}
+        step |= {"terminated": terminated, "truncated": truncated}
+        rows = self._rows_check.rows(count, step, extras)
+        if not count:
+            return np.zeros(0, np.int64)
+        return self._wide.append(who, rows)
+
+    def clear(self) -> None:
+        """Drop every step. Ids given out before stay stale for ever."""
+        self._writer.clear()
+
+    # -- reading
+
+    def sample(self, count: int) -> Batch:
+        """Draw ``count`` one-step transitions, uniformly and with replacement; fields as in :meth:`transitions`.
+
+        Raises:
+            NotEnoughData: Nothing can be drawn; the text holds the counts.
+        """
+        return self._default.sample(count)
+
+    def transitions(self, n_step: int = 1, gamma: float = 0.99, draw: Draw | None = None) -> Transitions:
+        """Give a view of the ring as transitions over ``n_step`` steps.
+
+        Its batches hold ``obs``, ``action``, ``reward`` (the discounted sum over the steps used), ``next_obs``,
+        ``terminated`` and ``truncated`` (of the last step used), the declared extras, ``discount`` (what to multiply
+        the value of ``next_obs`` by: ``gamma ** steps``, 0 where terminated), ``steps`` (used: n, or fewer at an
+        episode's end and at the newest step), ``ids``, ``weights`` and ``probabilities``. Observations of a stacked
+        field share their frames with the next observations of the same batch.
+
+        Args:
+            n_step: Steps of one transition.
+            gamma: Discount a step.
+            draw: Which steps to take; uniform unless given.
+        """
+        if isinstance(n_step, bool) or not isinstance(n_step, int | np.integer) or n_step < 1:
+            raise ValueError(f"n_step: expected a whole number of at least 1, got {n_step!r}")
+        if not 0 <= gamma <= 1:
+            raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
+        chosen = Uniform() if draw is None else draw
+        chosen.start(self._generator if not hasattr(self, "_default") else self._generator.spawn(1)[0])
+        return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
+
+    def holds(self, ids: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Tell which ids name a transition that is still held."""
+        return self._timeline.holds(np.asarray(ids, np.int64))
+
+    # -- figures
+
+    def __len__(self) -> int:
+        """Count the transitions held."""
+        return self._timeline.look().total
+
+    @property
+    def capacity(self) -> int:
+        """Transitions that the ring holds when full."""
+        return self.plan.capacity
+
+    @property
+    def streams(self) -> int:
+        """Environments recorded side by side."""
+        return self._streams
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the process pays for the ring, from its construction on."""
+        return self._store.nbytes
+
+    def stats(self) -> dict[str, Any]:
+        """Give figures for a log: plain numbers, and lists with one number a stream."""
+        look = self._timeline.look()
+        return {
+            "size": look.total,
+            "capacity": self.capacity,
+            "nbytes": self.nbytes,
+            "added": int(look.heads.sum()),
+            "episodes": int(self._store.marks[2].sum()),
+            "breaks": self._writer.breaks,
+            "early": self._writer.early,
+            "held": (look.heads - look.tails).tolist(),
+        }
+
+    def episode_lengths(self, stream: int = 0) -> list[int]:
+        """Give the number of held transitions of each episode of a stream, oldest first, the open one last."""
+        return self._timeline.episode_lengths(self._checked_stream(stream))
+
+    def __repr__(self) -> str:
+        """Say how full the ring is."""
+        return f"Replay({len(self):,} of {self.capacity:,} transitions, {self._streams} stream(s), {self.nbytes:,} bytes)"
+
+    # -- checks
+
+    def _checked_stream(self, stream: Any) -> int:  # noqa: ANN401
+        if isinstance(stream, bool) or not isinstance(stream, int | np.integer) or not 0 <= stream < self._streams:
+            raise SchemaError(f"stream: expected a number from 0 to {self._streams - 1}, got {stream!r}")
+        return int(stream)
+
+    def _checked_streams(self, streams: Any) -> Ints:  # noqa: ANN401
+        who = np.asarray(streams)
+        if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
+            raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}")
+        if who.size and (who.min() < 0 or who.max() >= self._streams):
+            raise SchemaError(f"streams: expected numbers from 0 to {self._streams - 1}, got {who.tolist()}")
+        if len(np.unique(who)) != len(who):
+            raise SchemaError(f"streams: expected each stream at most once, got {who.tolist()}")
+        return who.astype(np.int64)

@@ -1,0 +1,204 @@
+"""Rings in memory: one anonymous shared mapping, paid for when it is made.
+
+Shared, so that a forked worker reads the same pages: a private mapping would be copied page by page as the ring turns.
+Committed, so that a run that cannot fit dies at step 0 and not at step 1.5 million.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.schema import Layout
+from ringfence.schema.layout import FINAL
+from ringfence.store.base import MIRROR, Cost, RingShape
+
+ALIGN = 64  # bytes; a cache line
+POPULATE_WRITE = 23  # MADV_POPULATE_WRITE (Linux 5.14), which Python's mmap does not name yet
+Part = tuple[str, np.dtype[Any], tuple[int, ...]]
+
+
+class Ram:
+    """Keep rings in memory. Costs what :func:`cost` says, all of it from the start."""
+
+    def __init__(self, layout: Layout, shape: RingShape) -> None:
+        self.layout, self.shape = layout, shape
+        parts = _parts(layout, shape)
+        offsets, size = _offsets(parts)
+        self._map = _committed(size)
+        arrays = {
+            name: np.ndarray(dims, dtype, self._map, offset)
+            for (name, dtype, dims), offset in zip(parts, offsets, strict=True)
+        }
+        self.marks, self.ages, self.final_times = arrays["marks"], arrays["ages"], arrays["final times"]
+        self.records = arrays["records"]
+        self._final_obs = arrays.get("final observations")
+        self.columns = [arrays[leaf.name] for leaf in layout.columns]
+        starts = dict(zip((name for name, _, _ in parts), offsets, strict=True))
+        self._records_at = starts["records"]
+        self._columns_at = [starts[leaf.name] for leaf in layout.columns]
+        self._strides = [leaf.field.nbytes for leaf in layout.columns]
+        self._itemsize, self._obs_nbytes = layout.itemsize, layout.obs_nbytes
+        self._windows = {length: self._overlapping(length) for length in range(1, MIRROR + 2)}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the process pays: the whole mapping."""
+        return len(self._map)
+
+    def final_row(self, stream: int, number: int) -> int:
+        """Give the row of a column that holds a final observation: they follow the rings."""
+        return self.shape.streams * self.shape.rows + stream * self.shape.finals + number
+
+    # -- one step
+
+    def put(self, row: int, record: bytes) -> None:
+        """Write a record, and what follows it: the successor's small observation."""
+        start = self._records_at + row * self._itemsize
+        self._map[start : start + len(record)] = record
+
+    def obs(self, row: int) -> bytes:
+        """Read the small observation of a row."""
+        start = self._records_at + row * self._itemsize
+        return self._map[start : start + self._obs_nbytes]
+
+    def put_frame(self, column: int, row: int, frame: bytes) -> None:
+        """Write a big field."""
+        start = self._columns_at[column] + row * self._strides[column]
+        self._map[start : start + len(frame)] = frame
+
+    def frame(self, column: int, row: int) -> bytes:
+        """Read a big field."""
+        start = self._columns_at[column] + row * self._strides[column]
+        return self._map[start : start + self._strides[column]]
+
+    def put_final(self, stream: int, number: int, obs: bytes) -> None:
+        """Write a small final observation."""
+        if self._final_obs is not None:
+            self._final_obs[stream * self.shape.finals + number] = np.frombuffer(obs, self._final_obs.dtype)[0]
+
+    def mark_final(self, row: int, number: int) -> None:
+        """Note in a record that its successor is this final observation."""
+        start = self._records_at + row * self._itemsize + self.layout.final_offset
+        self._map[start : start + FINAL.itemsize] = FINAL.type(number).tobytes()
+
+    def mirror(self, stream: int) -> None:
+        """Make the rows behind a ring's end repeat its first ones, after a write at either place."""
+        first = stream * self.shape.rows
+        end = first + self.shape.slots
+        self.records[end : end + MIRROR] = self.records[first : first + MIRROR]
+
+    def unmirror(self, stream: int) -> None:
+        """Bring a successor that was written behind a ring's end to the ring's first row."""
+        first = stream * self.shape.rows
+        self.records[first] = self.records[first + self.shape.slots]
+
+    # -- many steps
+
+    def put_many(self, rows: NDArray[np.int64], block: NDArray[Any]) -> None:
+        """Write pairs of records: each step's, and its successor's with the observation alone."""
+        self._windows[2][rows] = block
+
+    def windows(self, rows: NDArray[np.int64], length: int) -> NDArray[Any]:
+        """Copy the records from each row on, ``length`` of each stream in order, as one opaque item a row."""
+        near = self._windows.get(length)
+        if near is not None:
+            # overlapping windows of a ring: one copy an item. ``take`` would first copy the whole overlapping view.
+            return near[rows]
+        first = rows - rows % self.shape.rows
+        steps = first[:, None] + (rows - first)[:, None] + np.arange(length)
+        steps -= np.where(steps - first[:, None] >= self.shape.slots, self.shape.slots, 0)
+        return self.records.take(steps, mode="clip").view((np.void, length * self._itemsize)).reshape(-1)
+
+    def final_obs(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """Copy small final observations; a place is ``stream * finals + number``."""
+        assert self._final_obs is not None  # noqa: S101  (asked only where the record holds an observation)
+        return self._final_obs.take(places)
+
+    def frames(self, column: int, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Copy big fields; rows may have any shape."""
+        # "clip" skips a second pass over the indices, which always exist
+        return self.columns[column].take(rows, axis=0, mode="clip")
+
+    def _overlapping(self, length: int) -> NDArray[Any]:
+        count = len(self.records) - length + 1
+        item = np.dtype((np.void, length * self._itemsize))
+        return np.ndarray((count,), item, self._map, self._records_at, (self._itemsize,))
+
+
+def cost(layout: Layout, shape: RingShape) -> list[Cost]:
+    """Price rings before they exist, line by line; the sum is ``nbytes`` to the byte."""
+    parts = _parts(layout, shape)
+    _, size = _offsets(parts)
+    lines = []
+    held = shape.capacity * shape.streams
+    for name, dtype, dims in parts:
+        nbytes = _nbytes(dtype, dims)
+        if name == "records":
+            names = ", ".join(place.leaf.name for place in layout.packed)
+            lines.append(Cost("records", held * dtype.itemsize, f"{names}: {dtype.itemsize} B a step"))
+            lines.append(Cost("records, spare rows", nbytes - held * dtype.itemsize, "successors and mirror"))
+        elif name in {leaf.name for leaf in layout.columns}:
+            item = nbytes // dims[0]
+            lines.append(Cost(name, held * item, f"{item} B a step"))
+            lines.append(Cost(f"{name}, spare rows", nbytes - held * item, "successors and final observations"))
+        else:
+            lines.append(Cost(name, nbytes, NOTES[name]))
+    lines.append(Cost("rounding", size - sum(line.nbytes for line in lines), "to cache lines and pages"))
+    return lines
+
+
+NOTES = {
+    "marks": "index: head of each stream",
+    "final times": "index: when episodes ended",
+    "ages": "index: steps since the episode's first",
+    "final observations": "one for each ended episode",
+}
+
+
+def _parts(layout: Layout, shape: RingShape) -> list[Part]:
+    rows, finals = shape.streams * shape.rows, shape.streams * shape.finals
+    parts: list[Part] = [
+        ("marks", np.dtype(np.int64), (3, shape.streams)),
+        ("final times", np.dtype(np.int64), (shape.streams, shape.finals)),
+        ("ages", np.dtype(np.int32), (rows,)),
+        ("records", np.dtype((np.void, layout.itemsize)), (rows,)),
+    ]
+    if layout.obs_nbytes:
+        parts.append(("final observations", np.dtype((np.void, layout.obs_nbytes)), (finals,)))
+    for leaf in layout.columns:
+        count = rows + finals if leaf.role == "obs" else rows
+        parts.append((leaf.name, leaf.field.kept, (count, *leaf.field.shape)))
+    return parts
+
+
+def _offsets(parts: list[Part]) -> tuple[list[int], int]:
+    offsets, end = [], 0
+    for _, dtype, dims in parts:
+        offsets.append(end)
+        end += -(-_nbytes(dtype, dims) // ALIGN) * ALIGN
+    return offsets, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _nbytes(dtype: np.dtype[Any], dims: tuple[int, ...]) -> int:
+    nbytes = dtype.itemsize
+    for size in dims:
+        nbytes *= size
+    return nbytes
+
+
+def _committed(size: int) -> mmap.mmap:
+    """Map ``size`` bytes and make the kernel hand over every page now."""
+    mapping = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+    try:
+        mapping.madvise(POPULATE_WRITE)
+    except (AttributeError, OSError):  # not Linux, or older than 5.14: write to each page
+        np.frombuffer(mapping, np.uint8)[:: mmap.PAGESIZE] = 0
+    return mapping

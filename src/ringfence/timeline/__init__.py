@@ -1,0 +1,8 @@
+"""Which steps exist: streams, absolute time, episode ends, legal windows."""
+
+from ringfence.timeline.timeline import Anchors, Ints, Look, Timeline
+from ringfence.timeline.wide import WideWriter
+from ringfence.timeline.window import Window
+from ringfence.timeline.writer import Writer
+
+__all__ = ["Anchors", "Ints", "Look", "Timeline", "WideWriter", "Window", "Writer"]

@@ -1,0 +1,178 @@
+"""Which steps exist. A stream is one environment's time line; steps are known by absolute time, which only grows.
+
+Three numbers a stream, in memory that forked readers share, say it all: the *head* (steps ever added), the *floor*
+(steps before it were dropped early, or cleared) and the number of *finals* (episodes ever ended). A stream holds the
+times from ``max(head - capacity, floor)`` to ``head - 1``. An id is ``stream << 44 | time``.
+
+Whoever writes publishes the floor first and the head last. Whoever reads notes the marks, reads, and looks at the marks
+again: steps that are held by both looks were not touched in between, since an add in progress writes only to the spare
+slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.errors import NotEnoughData
+from ringfence.store import Store
+from ringfence.timeline.window import Window
+
+TIME_BITS = 44  # 1.7e13 steps a stream, half a million streams
+TIME_MASK = (1 << TIME_BITS) - 1
+Ints = NDArray[np.int64]
+
+
+class Look(NamedTuple):
+    """The marks at one moment: what each stream held then."""
+
+    marks: bytes
+    tails: Ints
+    heads: Ints
+    total: int
+    """Transitions held by all streams."""
+
+
+class Anchors(NamedTuple):
+    """Steps, by stream and time."""
+
+    streams: Ints | None
+    """None where there is only one stream."""
+    times: Ints
+
+
+class Timeline:
+    """Answer which steps are held, which windows are legal, and where they lie."""
+
+    def __init__(self, store: Store) -> None:
+        shape = store.shape
+        self.streams, self.capacity = shape.streams, shape.capacity
+        self.slots, self.rows_each = shape.slots, shape.rows
+        self._marks, self._ages, self._final_times = store.marks, store.ages, store.final_times
+
+    # -- what is held
+
+    def look(self) -> Look:
+        """Note the marks."""
+        marks = self._marks.tobytes()
+        numbers = np.frombuffer(marks, np.int64)
+        if self.streams == 1:
+            head, floor, _ = numbers.tolist()
+            tail = max(head - self.capacity, floor)
+            return Look(marks, np.array((tail,)), numbers[:1], head - tail)
+        heads = numbers[: self.streams]
+        tails = np.maximum(heads - self.capacity, numbers[self.streams : -self.streams])
+        return Look(marks, tails, heads, int((heads - tails).sum()))
+
+    def untouched(self, look: Look, anchors: Anchors, before: int, reach: int) -> bool:
+        """Tell whether what these anchors read, from ``before`` steps earlier to ``reach`` later, was read whole."""
+        if self._marks.tobytes() == look.marks:
+            return True
+        now = self.look()
+        streams = 0 if anchors.streams is None else anchors.streams
+        overwritten = anchors.times - before < now.tails[streams]
+        # an episode that was cut at its newest step gets its final observation after the fact
+        ended = self._finals(now) != self._finals(look)
+        newest = (anchors.times + reach >= look.heads[streams] - 1) & ended[streams]
+        return not (overwritten | newest).any()
+
+    def _finals(self, look: Look) -> Ints:
+        return np.frombuffer(look.marks, np.int64)[-self.streams :]
+
+    # -- where it lies
+
+    def rows(self, anchors: Anchors) -> Ints:
+        """Give the physical rows of steps."""
+        if anchors.streams is None:
+            return anchors.times % self.slots
+        return anchors.streams * self.rows_each + anchors.times % self.slots
+
+    def ages(self, rows: Ints) -> NDArray[np.int32]:
+        """Give the steps since the first of the episode."""
+        return self._ages.take(rows, mode="clip")
+
+    @staticmethod
+    def ids(anchors: Anchors) -> Ints:
+        """Give the ids of steps."""
+        return anchors.times.copy() if anchors.streams is None else anchors.streams << TIME_BITS | anchors.times
+
+    def anchors(self, ids: Ints) -> Anchors:
+        """Give the steps that ids name."""
+        return Anchors(None if self.streams == 1 else ids >> TIME_BITS, ids & TIME_MASK)
+
+    def holds(self, ids: Ints) -> NDArray[np.bool_]:
+        """Tell which ids name a step that is still held."""
+        look = self.look()
+        streams, times = ids >> TIME_BITS, ids & TIME_MASK
+        known = (streams >= 0) & (streams < self.streams)
+        streams = np.where(known, streams, 0)
+        return known & (times >= look.tails[streams]) & (times < look.heads[streams])
+
+    # -- which windows are legal
+
+    def legal(self, look: Look, anchors: Anchors, window: Window) -> NDArray[np.bool_]:
+        """Tell which of these held steps are anchors of a legal window."""
+        streams = 0 if anchors.streams is None else anchors.streams
+        ages = self.ages(self.rows(anchors))
+        before = np.minimum(ages, window.before) if window.short_start else window.before
+        good = (anchors.times - before >= look.tails[streams]) & (ages >= before)
+        if window.after:
+            last = anchors._replace(times=anchors.times + window.after)
+            good &= last.times < look.heads[streams]
+            # a later step of the same episode is exactly as much older; a row not yet written may hold anything
+            good &= self.ages(self.rows(last)) == ages + window.after
+        return good
+
+    def count(self, look: Look, window: Window) -> int:
+        """Count the legal anchors."""
+        if window.trivial:
+            return look.total
+        if window.after or not window.short_start:
+            return len(self.every(look, window).times)
+        # only the first steps held of an episode whose beginning is gone can lack earlier ones
+        depth = np.arange(window.before)
+        times = look.tails[:, None] + depth
+        held = times < look.heads[:, None]
+        rows = np.arange(self.streams)[:, None] * self.rows_each + times % self.slots
+        lacking = held & (np.minimum(self.ages(rows), window.before) > depth)
+        return look.total - int(np.count_nonzero(lacking))
+
+    def every(self, look: Look, window: Window) -> Anchors:
+        """List every legal anchor, stream by stream, oldest first. Takes time and memory in proportion to what is held."""
+        counts = look.heads - look.tails
+        streams = np.repeat(np.arange(self.streams), counts)
+        before = np.cumsum(counts) - counts
+        times = np.arange(look.total) + np.repeat(look.tails - before, counts)
+        anchors = Anchors(None if self.streams == 1 else streams, times)
+        if window.trivial:
+            return anchors
+        good = self.legal(look, anchors, window)
+        return Anchors(None if anchors.streams is None else anchors.streams[good], times[good])
+
+    def refuse(self, look: Look, window: Window) -> NotEnoughData:
+        """Give the error for a request that no step can answer, with the counts."""
+        lengths = [length for stream in range(self.streams) for length in self.episode_lengths(stream)]
+        return NotEnoughData(
+            f"no step can be drawn: {look.total} transitions are held by {self.streams} stream(s), the longest run inside "
+            f"one episode is {max(lengths, default=0)}, and a window needs {window.before} step(s) before and "
+            f"{window.after} after its anchor"
+        )
+
+    def episode_lengths(self, stream: int) -> list[int]:
+        """Give the number of held transitions of each episode, oldest first, the open one last."""
+        look = self.look()
+        tail, head = int(look.tails[stream]), int(look.heads[stream])
+        if head == tail:
+            return []
+        rows = stream * self.rows_each + np.arange(tail, head) % self.slots
+        starts = np.flatnonzero(self._ages[rows] == 0)
+        edges = np.unique(np.concatenate([[0], starts, [head - tail]]))
+        lengths: list[int] = np.diff(edges).tolist()
+        return lengths
+
+    def state(self) -> dict[str, Any]:
+        """Give the marks as numbers a stream, for ``stats``."""
+        look = self.look()
+        return {"held": (look.heads - look.tails).tolist(), "added": look.heads.tolist()}

@@ -1,0 +1,22 @@
+"""What a view reads around an anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Steps of one episode around an anchor that must all be held for the anchor to be legal."""
+
+    before: int = 0
+    """Steps before the anchor."""
+    after: int = 0
+    """Steps after it."""
+    short_start: bool = False
+    """Fewer steps before the anchor will do where the episode has no more: the view pads them."""
+
+    @property
+    def trivial(self) -> bool:
+        """Tell whether every step held is a legal anchor."""
+        return not self.before and not self.after

@@ -1,0 +1,139 @@
+"""How a stream grows: the one place that changes what is held.
+
+One writer a stream. The order of writes is what readers rely on: floor, then bytes, then head.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.schema.check import Step
+from ringfence.schema.layout import FINAL
+from ringfence.store import Ram
+from ringfence.store.base import MIRROR
+from ringfence.timeline.timeline import TIME_BITS, Ints
+
+INSIDE = FINAL.type(-1).tobytes()  # the episode goes on: the successor is the next row
+LONGEST = 2**31 - 2  # steps; a longer episode is cut, since ages are int32
+
+
+class Writer:
+    """Append steps to streams. Costs 4 bytes a stream."""
+
+    def __init__(self, store: Ram) -> None:
+        shape = store.shape
+        self._store, self._shape = store, shape
+        self._slots, self._rows = shape.slots, shape.rows
+        self._heads = memoryview(store.marks[0])
+        self._ages = memoryview(store.ages)
+        self._open = np.zeros(shape.streams, np.int32)  # steps of the episode that each stream is in
+        self._runs = memoryview(self._open)
+        self._obs_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role == "obs"]
+        self._other_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role != "obs"]
+        self.breaks = 0
+        """Episodes cut because an observation did not continue the step before."""
+        self.early = 0
+        """Steps dropped before their turn, because more episodes ended than finals are kept."""
+
+    def append(self, stream: int, step: Step) -> int:
+        """Add a checked step; give its id."""
+        obs, body, successor, frames, successor_frames, others, ended = step
+        store, heads = self._store, self._heads
+        time = heads[stream]
+        slot = time % self._slots
+        row = stream * self._rows + slot
+        run = self._runs[stream]
+        if run and (store.obs(row) != obs or (frames and self._differs(row, frames)) or run >= LONGEST):
+            self.seal(stream, time, row)
+            run = 0
+        if frames or others:
+            self._put_frames(row, frames if not run else (), others)
+        if ended:
+            number = self.close(stream, time, successor, successor_frames)
+            store.put(row, obs + body + FINAL.type(number).tobytes())
+        else:
+            store.put(row, obs + body + INSIDE + successor)
+            if successor_frames:
+                self._put_frames(row + 1 if slot + 1 < self._slots else stream * self._rows, successor_frames, ())
+            self._runs[stream] = run + 1
+        if slot < MIRROR or slot + 1 == self._slots:
+            self.mirror(stream, slot)
+        self._ages[row] = run
+        heads[stream] = time + 1
+        return stream << TIME_BITS | time
+
+    def runs(self, streams: Ints | None) -> NDArray[np.int32]:
+        """Give a copy of the steps so far of the episode that each stream is in."""
+        return self._open.copy() if streams is None else self._open[streams]
+
+    def advance(self, streams: Ints | None, runs: NDArray[np.int32], heads: Ints) -> None:
+        """Publish one more step of each stream, after its bytes are written."""
+        if streams is None:
+            self._open[:] = runs
+            self._store.marks[0] = heads
+        else:
+            self._open[streams] = runs
+            self._store.marks[0, streams] = heads
+
+    def clear(self) -> None:
+        """Drop every step; time goes on, so that old ids stay stale."""
+        self._store.marks[1] = self._store.marks[0]
+        self._open[:] = 0
+
+    # -- episode ends
+
+    def close(self, stream: int, time: int, obs: bytes, frames: tuple[bytes, ...]) -> int:
+        """Keep the final observation of the episode whose last step is at ``time``; give its number."""
+        store, finals = self._store, self._shape.finals
+        ended = int(store.marks[2, stream])
+        number = ended % finals
+        if ended >= finals:
+            self._drop_until(stream, int(store.final_times[stream, number]) + 1)
+        store.final_times[stream, number] = time
+        store.marks[2, stream] = ended + 1
+        store.put_final(stream, number, obs)
+        for column, frame in zip(self._obs_columns, frames, strict=True):
+            store.put_frame(column, store.final_row(stream, number), frame)
+        self._runs[stream] = 0
+        return number
+
+    def _drop_until(self, stream: int, time: int) -> None:
+        """Drop steps before ``time``: their episode's final observation is about to go."""
+        marks = self._store.marks
+        tail = max(int(marks[0, stream]) - self._shape.capacity, int(marks[1, stream]))
+        if time > tail:
+            self.early += time - tail
+            marks[1, stream] = time
+
+    def seal(self, stream: int, time: int, row: int) -> None:
+        """End the open episode at its newest step, whose successor waits in ``row``."""
+        store = self._store
+        frames = tuple(store.frame(column, row) for column in self._obs_columns)
+        number = self.close(stream, time - 1, store.obs(row), frames)
+        slot = (time - 1) % self._slots
+        store.mark_final(stream * self._rows + slot, number)
+        if slot < MIRROR:
+            store.mirror(stream)
+        self.breaks += 1
+
+    def _differs(self, row: int, frames: tuple[bytes, ...]) -> bool:
+        store = self._store
+        return any(
+            store.frame(column, row) != frame for column, frame in zip(self._obs_columns, frames, strict=True)
+        )
+
+    def _put_frames(self, row: int, frames: tuple[bytes, ...], others: tuple[bytes, ...]) -> None:
+        """Write big fields. An observation that continues the step before is there already."""
+        put = self._store.put_frame
+        if frames:
+            for column, frame in zip(self._obs_columns, frames, strict=True):
+                put(column, row, frame)
+        if others:
+            for column, frame in zip(self._other_columns, others, strict=True):
+                put(column, row, frame)
+
+    def mirror(self, stream: int, slot: int) -> None:
+        if slot + 1 == self._slots:
+            self._store.unmirror(stream)
+        self._store.mirror(stream)
