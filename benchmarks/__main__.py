@@ -27,7 +27,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long each time.")] = 0.2,
     cpu: Annotated[int, typer.Option(help="The one CPU that all workers are pinned to.")] = 1,
     capacity: Annotated[int, typer.Option(help="Transitions in the rings of small steps.")] = 1_000_000,
-    frames: Annotated[int, typer.Option(help="Transitions in the rings of Atari frames.")] = 50_000,
+    frames: Annotated[int, typer.Option(min=2000, help="Transitions in the rings of Atari frames.")] = 50_000,
     json: Annotated[Path | None, typer.Option(help="Also write every figure here.")] = None,
 ) -> None:
     """Measure ringfence beside other replay buffers, all in one run, after checking what each of them returns."""

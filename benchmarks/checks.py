@@ -70,7 +70,7 @@ def check(draw: Callable[[int], Batch], truth: Truth, live: range, count: int, t
         batch = {name: np.asarray(value) for name, value in draw(count).items()}
         faults = apart(batch, before)
         ids = truth.ids(batch)
-        # A buffer that sums n rewards before it stores a step is n - 1 steps behind, and drops the oldest as much later.
+        # A buffer that sums n rewards before it stores a step is n - 1 steps behind, so it may hold older ones.
         stale = (ids <= live.start - truth.window) | (ids >= live.stop)
         if stale.any():
             faults.append("draws rows that are not in the ring")

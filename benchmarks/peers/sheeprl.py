@@ -71,10 +71,6 @@ class Ring(base.Ring):
         batch = self.buffer.sample(count, sample_next_obs=self.reads_ahead)
         return {name: batch[theirs][0] for name, theirs in NAMES.items()}
 
-    def torch(self, count: int) -> dict[str, Any]:
-        batch = self.buffer.sample_tensors(count, self.reads_ahead, from_numpy=True)
-        return {name: batch[theirs][0] for name, theirs in NAMES.items()}
-
 
 class LeanRing(Ring):
     """Keeps one stack a step and reads the next observation from the row that follows."""

@@ -144,6 +144,15 @@ class Replay:
             return np.zeros(0, np.int64)
         return self._wide.append(who, rows)
 
+    def cut(self, stream: int | None = None) -> None:
+        """End the open episode of a stream, or of all, where it stands: its environment was reset without an end.
+
+        The newest transition keeps its flags and its successor; no window reaches across. Only needed where the next
+        episode may begin with the very observation at which this one was left, since any other one is noticed.
+        """
+        for number in range(self._streams) if stream is None else [self._checked_stream(stream)]:
+            self._writer.cut(number)
+
     def clear(self) -> None:
         """Drop every step. Ids given out before stay stale for ever."""
         self._writer.clear()
@@ -212,11 +221,11 @@ class Replay:
             "size": look.total,
             "capacity": self.capacity,
             "nbytes": self.nbytes,
-            "added": int(look.heads.sum()),
+            "added": sum(map(int, look.heads)),
             "episodes": int(self._store.marks[2].sum()),
             "breaks": self._writer.breaks,
             "early": self._writer.early,
-            "held": (look.heads - look.tails).tolist(),
+            "held": [int(head - tail) for head, tail in zip(look.heads, look.tails, strict=True)],
         }
 
     def episode_lengths(self, stream: int = 0) -> list[int]:

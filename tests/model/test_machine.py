@@ -16,9 +16,7 @@ from ringfence.testing.strategies import ENDS, Move, programs, schemas
 
 # A failing program is printed step by step, with a blob that replays it. The explain phase is left out: it takes
 # longer than all else, and what it adds hides the program.
-SEARCH = settings(
-    deadline=None, print_blob=True, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
-)
+SEARCH = settings(deadline=None, print_blob=True, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
 ReplayMachine.TestCase.settings = settings(SEARCH, max_examples=60, stateful_step_count=30)
 TestReplayMachine = ReplayMachine.TestCase
 
@@ -73,7 +71,9 @@ def test_a_long_run_that_turns_the_ring_many_times_agrees_all_the_way(per_stream
             pair.check_draws(16, n_step=1 + turn % 5)
     except AssertionError as error:
         last = "\n".join(map(str, program[-3 * per_stream :]))
-        raise AssertionError(f"{error}\nseed {per_stream}, after {len(program)} moves, the last of which are\n{last}") from error
+        raise AssertionError(
+            f"{error}\nseed {per_stream}, after {len(program)} moves, the last of which are\n{last}"
+        ) from error
 
 
 @pytest.mark.parametrize("per_stream", [1, 2, 3])

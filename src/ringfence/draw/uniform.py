@@ -42,14 +42,13 @@ class Uniform:
     def _any(self, look: Look, count: int) -> Anchors:
         """Draw among all held steps."""
         assert self._generator is not None  # noqa: S101  (the view starts its draw)
-        places = self._generator.integers(0, look.total, count)
         if len(look.heads) == 1:
-            places += look.tails[0]
-            return Anchors(None, places)
-        ends = np.cumsum(look.heads - look.tails)
+            return Anchors(None, self._generator.integers(look.tails[0], look.heads[0], count))
+        heads = np.asarray(look.heads)
+        places = self._generator.integers(0, look.total, count)
+        ends = np.cumsum(heads - look.tails)
         streams = ends.searchsorted(places, "right")
-        times = places - (ends - look.heads)[streams]
-        return Anchors(streams, times)
+        return Anchors(streams, places - (ends - heads)[streams])
 
     def _listed(self, timeline: Timeline, look: Look, window: Window, count: int) -> Anchors:
         """Draw among the legal anchors, listed one by one: for when they are rare."""

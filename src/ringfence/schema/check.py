@@ -111,6 +111,9 @@ def _close(layout: Layout, number: dict[str, int], scope: dict[str, Any]) -> Ite
     yield f"try: numbers = pack({packed})"
     yield f"except Unpackable: raise unfit(({packed},)) from None"
     arrays = [local(leaf) for leaf in small if leaf.role != "obs" and leaf.field.shape]
+    scope["gap"] = b"\0" * _gap(layout)
+    if scope["gap"]:
+        arrays.insert(0, "gap")
     obs = [leaf for leaf in small if leaf.role == "obs"]
     others = [local(leaf) for leaf in layout.columns if leaf.role != "obs"]
     yield (
@@ -187,6 +190,12 @@ def _unfit(leaves: list[Leaf]) -> Callable[[tuple[Any, ...]], SchemaError]:
         return SchemaError(f"these numbers cannot be kept: {numbers}")
 
     return unfit
+
+
+def _gap(layout: Layout) -> int:
+    """Give the pad bytes between the observations and the first array, if there is one."""
+    arrays = [place.offset for place in layout.packed if place.leaf.role != "obs" and place.leaf.field.shape]
+    return arrays[0] - layout.obs_nbytes if arrays else 0
 
 
 def _number_format(layout: Layout, body: list[Place]) -> str:

@@ -11,6 +11,7 @@ slots.
 
 from __future__ import annotations
 
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,22 +26,26 @@ TIME_MASK = (1 << TIME_BITS) - 1
 Ints = NDArray[np.int64]
 
 
-class Look(NamedTuple):
-    """The marks at one moment: what each stream held then."""
-
-    marks: bytes
-    tails: Ints
-    heads: Ints
-    total: int
-    """Transitions held by all streams."""
-
-
 class Anchors(NamedTuple):
     """Steps, by stream and time."""
 
     streams: Ints | None
     """None where there is only one stream."""
     times: Ints
+
+
+class Look(NamedTuple):
+    """The marks at one moment: what each stream held then. For a single stream plain numbers, which cost less."""
+
+    marks: bytes
+    tails: Ints | tuple[int]
+    heads: Ints | tuple[int]
+    total: int
+    """Transitions held by all streams."""
+
+    def room(self, anchors: Anchors) -> Ints:
+        """Count the steps held from each anchor on."""
+        return _of(self.heads, anchors) - anchors.times
 
 
 class Timeline:
@@ -57,11 +62,12 @@ class Timeline:
     def look(self) -> Look:
         """Note the marks."""
         marks = self._marks.tobytes()
-        numbers = np.frombuffer(marks, np.int64)
         if self.streams == 1:
-            head, floor, _ = numbers.tolist()
-            tail = max(head - self.capacity, floor)
-            return Look(marks, np.array((tail,)), numbers[:1], head - tail)
+            head, floor, _ = _THREE(marks)
+            tail = head - self.capacity
+            tail = max(tail, floor)
+            return Look(marks, (tail,), (head,), head - tail)
+        numbers = np.frombuffer(marks, np.int64)
         heads = numbers[: self.streams]
         tails = np.maximum(heads - self.capacity, numbers[self.streams : -self.streams])
         return Look(marks, tails, heads, int((heads - tails).sum()))
@@ -71,11 +77,10 @@ class Timeline:
         if self._marks.tobytes() == look.marks:
             return True
         now = self.look()
-        streams = 0 if anchors.streams is None else anchors.streams
-        overwritten = anchors.times - before < now.tails[streams]
+        overwritten = anchors.times - before < _of(now.tails, anchors)
         # an episode that was cut at its newest step gets its final observation after the fact
-        ended = self._finals(now) != self._finals(look)
-        newest = (anchors.times + reach >= look.heads[streams] - 1) & ended[streams]
+        ended = _of(self._finals(now) != self._finals(look), anchors)
+        newest = (look.room(anchors) <= reach + 1) & ended
         return not (overwritten | newest).any()
 
     def _finals(self, look: Look) -> Ints:
@@ -108,19 +113,18 @@ class Timeline:
         streams, times = ids >> TIME_BITS, ids & TIME_MASK
         known = (streams >= 0) & (streams < self.streams)
         streams = np.where(known, streams, 0)
-        return known & (times >= look.tails[streams]) & (times < look.heads[streams])
+        return known & (times >= np.asarray(look.tails)[streams]) & (times < np.asarray(look.heads)[streams])
 
     # -- which windows are legal
 
     def legal(self, look: Look, anchors: Anchors, window: Window) -> NDArray[np.bool_]:
         """Tell which of these held steps are anchors of a legal window."""
-        streams = 0 if anchors.streams is None else anchors.streams
         ages = self.ages(self.rows(anchors))
         before = np.minimum(ages, window.before) if window.short_start else window.before
-        good = (anchors.times - before >= look.tails[streams]) & (ages >= before)
+        good = (anchors.times - before >= _of(look.tails, anchors)) & (ages >= before)
         if window.after:
             last = anchors._replace(times=anchors.times + window.after)
-            good &= last.times < look.heads[streams]
+            good &= look.room(anchors) > window.after
             # a later step of the same episode is exactly as much older; a row not yet written may hold anything
             good &= self.ages(self.rows(last)) == ages + window.after
         return good
@@ -133,18 +137,18 @@ class Timeline:
             return len(self.every(look, window).times)
         # only the first steps held of an episode whose beginning is gone can lack earlier ones
         depth = np.arange(window.before)
-        times = look.tails[:, None] + depth
-        held = times < look.heads[:, None]
+        times = np.asarray(look.tails)[:, None] + depth
+        held = times < np.asarray(look.heads)[:, None]
         rows = np.arange(self.streams)[:, None] * self.rows_each + times % self.slots
         lacking = held & (np.minimum(self.ages(rows), window.before) > depth)
         return look.total - int(np.count_nonzero(lacking))
 
     def every(self, look: Look, window: Window) -> Anchors:
         """List every legal anchor, stream by stream, oldest first. Takes time and memory in proportion to what is held."""
-        counts = look.heads - look.tails
+        tails = np.asarray(look.tails)
+        counts = np.asarray(look.heads) - tails
         streams = np.repeat(np.arange(self.streams), counts)
-        before = np.cumsum(counts) - counts
-        times = np.arange(look.total) + np.repeat(look.tails - before, counts)
+        times = np.arange(look.total) + np.repeat(tails - np.cumsum(counts) + counts, counts)
         anchors = Anchors(None if self.streams == 1 else streams, times)
         if window.trivial:
             return anchors
@@ -172,7 +176,10 @@ class Timeline:
         lengths: list[int] = np.diff(edges).tolist()
         return lengths
 
-    def state(self) -> dict[str, Any]:
-        """Give the marks as numbers a stream, for ``stats``."""
-        look = self.look()
-        return {"held": (look.heads - look.tails).tolist(), "added": look.heads.tolist()}
+
+_THREE = struct.Struct("=3q").unpack
+
+
+def _of(numbers: Any, anchors: Anchors) -> Any:  # noqa: ANN401  (an array, or one number for all)
+    """Give each anchor's stream its number."""
+    return numbers[0] if anchors.streams is None else numbers[anchors.streams]

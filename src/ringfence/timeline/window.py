@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,9 @@ class Window:
     short_start: bool = False
     """Fewer steps before the anchor will do where the episode has no more: the view pads them."""
 
-    @property
-    def trivial(self) -> bool:
-        """Tell whether every step held is a legal anchor."""
-        return not self.before and not self.after
+    trivial: bool = field(init=False)
+    """Every step held is a legal anchor."""
+
+    def __post_init__(self) -> None:
+        """Note what is asked at each draw."""
+        object.__setattr__(self, "trivial", not self.before and not self.after)

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.check import Step
-from ringfence.schema.layout import FINAL
+from ringfence.schema.layout import FINAL, INSIDE
 from ringfence.store import Ram
 from ringfence.store.base import MIRROR
 from ringfence.timeline.timeline import TIME_BITS, Ints
 
-INSIDE = FINAL.type(-1).tobytes()  # the episode goes on: the successor is the next row
 LONGEST = 2**31 - 2  # steps; a longer episode is cut, since ages are int32
 
 
@@ -75,6 +74,13 @@ class Writer:
         else:
             self._open[streams] = runs
             self._store.marks[0, streams] = heads
+
+    def cut(self, stream: int) -> None:
+        """End the open episode of a stream at its newest step, if there is one."""
+        if self._runs[stream]:
+            time = self._heads[stream]
+            self.seal(stream, time, stream * self._rows + time % self._slots)
+            self._runs[stream] = 0
 
     def clear(self) -> None:
         """Drop every step; time goes on, so that old ids stay stale."""

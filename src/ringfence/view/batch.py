@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,38 +18,33 @@ class Batch(Mapping[str, Any]):
     field that nobody reads costs nothing, and nothing here ever refers to the ring.
     """
 
-    __slots__ = ("_made", "_recipes", "_taken")
+    _recipes: Mapping[str, Recipe] = MappingProxyType({})
 
-    def __init__(self, recipes: Mapping[str, Recipe], taken: Any) -> None:  # noqa: ANN401  (what the recipes read)
-        self._recipes, self._taken = recipes, taken
-        self._made: dict[str, Any] = {}
+    def __init__(self, taken: Any) -> None:  # noqa: ANN401  (what the recipes read)
+        self._taken = taken
+
+    @classmethod
+    def kind(cls, recipes: Mapping[str, Recipe]) -> type[Batch]:
+        """Give the class of the batches whose fields are made by these recipes."""
+        fields: dict[str, Any] = {name: _Made(name, recipe) for name, recipe in recipes.items()}
+        return type("Batch", (cls,), {**fields, "_recipes": MappingProxyType(dict(recipes)), "__doc__": cls.__doc__})
 
     @classmethod
     def of(cls, arrays: Mapping[str, Any]) -> Batch:
         """Make a batch of arrays that exist."""
-        batch = cls(dict.fromkeys(arrays, _nothing), None)
-        batch._made.update(arrays)
+        batch = cls.kind(dict.fromkeys(arrays, _nothing))(None)
+        batch.__dict__.update(arrays)
         return batch
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """Refuse an unknown field by the names of those there are."""
+        raise AttributeError(f"{name!r} is not in this batch, which has {', '.join(self._recipes)}")
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (an array, or a tree of them)
         """Give a field; KeyError names the fields there are."""
-        made = self._made
-        if name in made:
-            return made[name]
-        recipe = self._recipes.get(name)
-        if recipe is None:
+        if name not in self._recipes:
             raise KeyError(f"{name!r} is not in this batch, which has {', '.join(self._recipes)}")
-        value = made[name] = recipe(self._taken)
-        return value
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        """Give a field as an attribute."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(error.args[0]) from None
+        return getattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the fields."""
@@ -84,6 +80,21 @@ class Batch(Mapping[str, Any]):
                 return torch.from_numpy(array).to(device)
 
         return Batch.of({name: _each(self[name], move) for name in self._recipes})
+
+
+class _Made:
+    """Make a field on first access; from then on it is an ordinary attribute, found before this one."""
+
+    __slots__ = ("_name", "_recipe")
+
+    def __init__(self, name: str, recipe: Recipe) -> None:
+        self._name, self._recipe = name, recipe
+
+    def __get__(self, batch: Any, owner: type) -> Any:  # noqa: ANN401
+        if batch is None:
+            return self
+        value = batch.__dict__[self._name] = self._recipe(batch._taken)
+        return value
 
 
 def _each(tree: Any, move: Callable[[Any], Any]) -> Any:  # noqa: ANN401

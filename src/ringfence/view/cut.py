@@ -11,22 +11,22 @@ from ringfence.schema.field import Field
 from ringfence.view.batch import Recipe
 
 
-def field_of(field: Field, offset: int) -> Recipe:
-    """Give the recipe that copies a field out of ``taken.block``, ``offset`` bytes into each item."""
-    kept, nbytes, shape = field.kept, field.nbytes, field.shape
-    widen = None if field.stored is None else field.dtype
+def field_of(field: Field, offset: int, stride: int) -> Recipe:
+    """Give the recipe that copies a field out of ``taken.block``, ``offset`` bytes into each item of ``stride`` bytes."""
+    kept, every, strides, ndarray = field.kept, (-1, *field.shape), (stride,), np.ndarray
     # moving opaque items is one copy of bytes each, 1.7 times faster than copying element by element
-    item = kept if not shape else np.dtype((np.void, nbytes))
+    item = np.dtype((np.void, field.nbytes))
 
-    def cut(taken: Any) -> NDArray[Any]:  # noqa: ANN401  (what a view took)
+    def number(taken: Any) -> NDArray[Any]:  # noqa: ANN401  (what a view took)
         block = taken.block
-        count, stride = len(block), block.itemsize
-        array = np.ndarray((count,), item, block, offset, (stride,)).copy()
-        if shape:
-            array = array.view(kept).reshape(count, *shape)
-        return array if widen is None else array.astype(widen)
+        return ndarray((len(block),), kept, block, offset, strides).copy()
 
-    return cut
+    def array(taken: Any) -> NDArray[Any]:  # noqa: ANN401
+        block = taken.block
+        return ndarray((len(block),), item, block, offset, strides).copy().view(kept).reshape(every)
+
+    cut = array if field.shape else number
+    return cut if field.stored is None else lambda taken: cut(taken).astype(field.dtype)
 
 
 def column_of(kind: str, name: str, field: Field) -> Recipe:

@@ -1,0 +1,206 @@
+"""A reader that samples while a writer adds sees whole transitions only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ringfence.replay import Replay
+from ringfence.schema import Field, Schema
+
+STACK = 3
+SECONDS = 0.5
+GAMMA = 0.9
+# Steps of two episodes by turns: one that breaks off after step 11, one that ends with step 22.
+EPISODES = 23
+BREAK = 11
+
+# "big" has a column of its own, so that a row of it and the record beside it are two gathers.
+SCHEMA = Schema(
+    obs={"big": Field((160,), np.int64), "small": Field((3,), np.int64), "frame": Field((), np.int64, stack=STACK)},
+    action=Field((), np.int64),
+    reward=Field((), np.float64),
+    extras={"extra": Field((80,), np.int64)},
+)
+
+
+def observation(mark: int) -> dict[str, Any]:
+    """Make an observation of which every entry tells the mark."""
+    return {"big": np.full(160, mark), "small": np.full(3, mark), "frame": mark}
+
+
+def mark_before(number: int, stream: int) -> int:
+    """Give what a stream sees before its step of this number."""
+    return number * 10 + stream
+
+
+def mark_after(number: int, stream: int) -> int:
+    """Give what a stream sees after that step; after the break it is not what comes next."""
+    return mark_before(number + 1, stream) + 5 * (number % EPISODES == BREAK)
+
+
+def first_of(number: int) -> int:
+    """Give the first step of the episode that a step belongs to."""
+    start = number - number % EPISODES
+    return start if number - start <= BREAK else start + BREAK + 1
+
+
+def last_of(number: int) -> int:
+    """Give the last step of that episode."""
+    start = number - number % EPISODES
+    return start + BREAK if number - start <= BREAK else start + EPISODES - 1
+
+
+def ends(number: int) -> tuple[bool, bool]:
+    """Tell whether a step terminates and whether it truncates: every 23rd does, by turns."""
+    last = number % EPISODES == EPISODES - 1
+    return last and number % 2 == 0, last and number % 2 == 1
+
+
+def step(number: int, stream: int) -> dict[str, Any]:
+    """Make a step: all that is in it follows from its number and stream."""
+    before = mark_before(number, stream)
+    terminated, truncated = ends(number)
+    return {
+        "obs": observation(before),
+        "action": before,
+        "reward": float(number),
+        "next_obs": observation(mark_after(number, stream)),
+        "terminated": terminated,
+        "truncated": truncated,
+        "extra": np.full(80, before),
+    }
+
+
+def rows(number: int, streams: int) -> dict[str, Any]:
+    """Make the steps of this number of all streams, as ``extend`` takes them."""
+    steps = [step(number, stream) for stream in range(streams)]
+    nested = ("obs", "next_obs")
+    row = {name: np.array([one[name] for one in steps]) for name in steps[0] if name not in nested}
+    for name in nested:
+        row[name] = {key: np.array([one[name][key] for one in steps]) for key in steps[0][name]}
+    return row
+
+
+def add_one_stream(replay: Replay, number: int) -> None:
+    """Add a step to the only stream."""
+    replay.add(**step(number, 0))
+
+
+def add_each_stream(replay: Replay, number: int) -> None:
+    """Add a step to each stream, one by one."""
+    for stream in range(replay.streams):
+        replay.add(**step(number, stream), stream=stream)
+
+
+def extend_all_streams(replay: Replay, number: int) -> None:
+    """Add a step to each stream in one call."""
+    replay.extend(**rows(number, replay.streams))
+
+
+def torn(batch: Any, n_step: int) -> str:
+    """Describe the first row whose parts do not belong together; empty where all do."""
+    for row, small in enumerate(batch.obs["small"]):
+        number, stream = divmod(int(small[0]), 10)
+        steps = int(batch.steps[row])
+        last = number + steps - 1
+        first = first_of(number)
+        now, after = mark_before(number, stream), mark_after(last, stream)
+        seen = [mark_before(max(last - back, first), stream) for back in reversed(range(STACK - 1))]
+        terminated, truncated = ends(last)
+        wanted = {
+            "steps": 1 <= steps <= min(n_step, last_of(number) - number + 1),
+            "obs": (batch.obs["big"][row] == now).all() and (small == now).all(),
+            "stack": list(batch.obs["frame"][row])
+            == [mark_before(max(number - back, first), stream) for back in reversed(range(STACK))],
+            "action": batch.action[row] == now,
+            "extra": (batch.extra[row] == now).all(),
+            "reward": np.isclose(batch.reward[row], sum(GAMMA**i * (number + i) for i in range(steps))),
+            "next_obs": (batch.next_obs["big"][row] == after).all() and (batch.next_obs["small"][row] == after).all(),
+            "next stack": list(batch.next_obs["frame"][row]) == [*seen, after],
+            "ends": (batch.terminated[row], batch.truncated[row]) == (terminated, truncated),
+            "discount": np.isclose(batch.discount[row], 0.0 if terminated else GAMMA**steps),
+        }
+        wrong = [name for name, right in wanted.items() if not right]
+        if wrong:
+            nexts = {key: np.unique(part[row]).tolist() for key, part in batch.next_obs.items()}
+            return f"stream {stream}, step {number}, {steps} used: wrong {wrong}; next_obs {nexts}, should be {after}"
+    return ""
+
+
+class Adder(threading.Thread):
+    """Add steps until told to stop, and keep the error that ended it before."""
+
+    def __init__(self, replay: Replay, put: Callable[[Replay, int], None]) -> None:
+        super().__init__(daemon=True)
+        self.replay, self.put = replay, put
+        self.number = 0
+        self.stopped = threading.Event()
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Add at full speed."""
+        try:
+            while not self.stopped.is_set():
+                self.put(self.replay, self.number)
+                self.number += 1
+        except Exception as error:  # noqa: BLE001  (it would be lost with the thread; the test looks at it)
+            self.error = error
+
+
+@pytest.fixture
+def _eager_switches() -> Iterator[None]:
+    """Let threads take turns every few bytecodes: the default of 5 ms would let most calls run in one piece."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_eager_switches")
+@pytest.mark.parametrize(
+    ("put", "streams"), [(add_one_stream, 1), (add_each_stream, 3), (extend_all_streams, 3)], ids=["one", "each", "all"]
+)
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_a_reader_never_sees_a_torn_transition(n_step: int, put: Callable[[Replay, int], None], streams: int) -> None:
+    """Of a tiny ring that turns over and over while it is sampled, every row drawn is one whole transition."""
+    replay = Replay(SCHEMA, capacity=24 * streams, streams=streams, seed=0)
+    view = replay.transitions(n_step=n_step, gamma=GAMMA)
+    adder = Adder(replay, put)
+    adder.start()
+    batches, finding = 0, ""
+    deadline = time.monotonic() + SECONDS
+    try:
+        while not finding and time.monotonic() < deadline:
+            if view.can_sample():
+                finding = torn(view.sample(16), n_step)
+                batches += 1
+    finally:
+        adder.stopped.set()
+        adder.join()
+
+    assert adder.error is None
+    assert not finding, f"after {adder.number} steps and {batches} batches: {finding}"
+    assert batches > 20, f"only {batches} batches: nothing was tested"
+    assert adder.number > 5 * 24, f"only {adder.number} steps: nothing was tested"
+
+
+def test_a_torn_row_is_noticed() -> None:
+    """The check above sees a row whose big column, next observation or flags come from another step."""
+    replay = Replay(SCHEMA, capacity=24, seed=0)
+    for number in range(40):
+        add_one_stream(replay, number)
+    batch = replay.transitions(gamma=GAMMA).sample(16)
+
+    assert not torn(batch, 1)
+    for array in (batch.obs["big"], batch.next_obs["frame"], batch.reward, batch.extra, batch.truncated):
+        whole = array.copy()
+        array[7] = ~array[7] if array.dtype == bool else array[7] + 1
+        assert torn(batch, 1)
+        array[...] = whole
