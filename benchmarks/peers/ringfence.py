@@ -34,6 +34,13 @@ class Ring(base.Ring):
         return {name: batch[name] for name in self.fields}
 
 
+class FrameRing(Ring):
+    """Separates the stacks, which come as overlapping windows of one block: here each field is an array of its own."""
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        return {name: np.ascontiguousarray(array) for name, array in super().numpy(count).items()}
+
+
 class NStepRing(Ring):
     """Also reads the discount, without which an n-step return is of no use."""
 
@@ -58,4 +65,4 @@ def nstep(capacity: int, n: int, gamma: float) -> Ring:
 def frames(capacity: int) -> Ring:
     schema = rf.Schema(obs=rf.Field(FRAME, np.uint8, stack=STACK), action=rf.Field((), np.int64))
     replay = rf.Replay(schema, capacity, seed=0)
-    return Ring(replay, replay)
+    return FrameRing(replay, replay)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +12,16 @@ from ringfence.errors import SchemaError
 from ringfence.schema import cast, tree
 from ringfence.schema.field import Field
 from ringfence.schema.layout import FLAG, Layout
-from ringfence.schema.schema import Leaf
 
-Arrays = dict[str, NDArray[Any]]
+Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Checked steps, one a stream, each leaf an array with the streams as its first axis."""
+class Rows(NamedTuple):
+    """Checked steps, one a stream: each leaf an array with the streams as its first axis."""
 
-    values: Arrays
+    values: dict[str, Array]
     """By leaf name, ``terminated`` and ``truncated`` among them."""
-    successors: Arrays
+    successors: dict[str, Array]
     """``next_obs``, by the name of the observation's leaf."""
 
 
@@ -33,52 +30,72 @@ class RowsCheck:
 
     def __init__(self, layout: Layout) -> None:
         schema = layout.schema
-        self._schema = schema
-        self._obs = [leaf for leaf in schema.leaves() if leaf.role == "obs"]
-        self._action = [leaf for leaf in schema.leaves() if leaf.role == "action"]
-        self._rest = [Leaf("terminated", FLAG, "extra"), Leaf("truncated", FLAG, "extra")]
-        self._rest += [leaf for leaf in schema.leaves() if leaf.role in ("reward", "extra")]
+        self._obs, self._action, self._extras = schema.obs, schema.action, schema.extras
+        self._nested = not (isinstance(schema.obs, Field) and isinstance(schema.action, Field))
+        fields = {leaf.name: leaf.field for leaf in schema.leaves()}
+        obs = [leaf.name for leaf in schema.leaves() if leaf.role == "obs"]
+        rest = [leaf.name for leaf in schema.leaves() if leaf.role == "action"]
+        rest += ["reward", "terminated", "truncated", *schema.extras]
+        fields |= {"terminated": FLAG, "truncated": FLAG}
+        self._now = [(name, name, fields[name]) for name in obs + rest]
+        self._next = [(name, "next_obs" + name[3:], fields[name]) for name in obs]
+        self._count = -1  # the number of streams that the two lists of wants were made for
+        self._wants: tuple[list[_Want], list[_Want]] = ([], [])
 
-    def rows(self, count: int, step: Mapping[str, Any], extras: Mapping[str, Any]) -> Rows:
+    def rows(  # noqa: PLR0913  (the parts of a step)
+        self,
+        count: int,
+        obs: Any,  # noqa: ANN401
+        action: Any,  # noqa: ANN401
+        reward: Any,  # noqa: ANN401
+        next_obs: Any,  # noqa: ANN401
+        terminated: Any,  # noqa: ANN401
+        truncated: Any,  # noqa: ANN401
+        extras: Mapping[str, Any],
+    ) -> Rows:
         """Check the steps of ``count`` streams.
 
         Raises:
             SchemaError: Anything does not match; the text names the key, what was expected, what came, and where.
         """
-        schema = self._schema
-        if extras.keys() != schema.extras.keys():
-            tree.check_keys("", schema.extras, extras)
-        values = self._parts(count, self._obs, schema.obs, step["obs"], "obs")
-        successors = self._parts(count, self._obs, schema.obs, step["next_obs"], "next_obs")
-        values |= self._parts(count, self._action, schema.action, step["action"], "action")
-        for leaf in self._rest:
-            given = step[leaf.name] if leaf.name in step else extras[leaf.name]
-            values[leaf.name] = _fit(count, leaf.field, leaf.name, given)
-        return Rows(values, successors)
-
-    def _parts(self, count: int, leaves: list[Leaf], spec: Any, given: Any, name: str) -> Arrays:  # noqa: ANN401, PLR0913
-        if isinstance(spec, Field):
-            return {leaves[0].name: _fit(count, spec, name, given)}
-        parts = zip(leaves, tree.values(spec, given, name), strict=True)
-        return {leaf.name: _fit(count, leaf.field, name + leaf.name[leaf.name.index(".") :], part) for leaf, part in parts}
+        now: Any = (obs, action, reward, terminated, truncated)
+        later: Any = (next_obs,)
+        if self._nested:
+            later = tree.values(self._obs, next_obs, "next_obs")
+            now = (*tree.values(self._obs, obs, "obs"), *tree.values(self._action, action, "action"), *now[2:])
+        if extras or self._extras:
+            tree.check_keys("", self._extras, extras)
+            now = (*now, *(extras[name] for name in self._extras))
+        if count != self._count:
+            self._count, self._wants = count, (_wants(count, self._now), _wants(count, self._next))
+        return Rows(_fit(self._wants[0], now), _fit(self._wants[1], later))
 
 
-def _fit(count: int, field: Field, name: str, value: Any) -> NDArray[Any]:  # noqa: ANN401
-    shape = (count, *field.shape)
-    if type(value) is np.ndarray and value.shape == shape and value.dtype is field.kept and not field.finite:
-        return value
+_Want = tuple[str, Any, tuple[int, ...], str, Field]  # name, dtype that needs no cast, shape, name in errors, field
+
+
+def _wants(count: int, leaves: list[tuple[str, str, Field]]) -> list[_Want]:
+    return [
+        (name, None if field.finite else field.kept, (count, *field.shape), shown, field)
+        for name, shown, field in leaves
+    ]
+
+
+def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:  # noqa: ANN401
+    fitted, ndarray = {}, np.ndarray
+    for (name, exact, shape, shown, field), value in zip(wants, given, strict=True):
+        good = type(value) is ndarray and value.dtype is exact and value.shape == shape
+        fitted[name] = value if good else _careful(shape, field, shown, value)
+    return fitted
+
+
+def _careful(shape: tuple[int, ...], field: Field, name: str, value: Any) -> Array:  # noqa: ANN401
+    """Fit one array; of presented stacks the newest frames are kept."""
     if field.stack is not None:
-        value = _newest(count, field, name, value)
+        given, stacks = np.shape(value), (shape[0], *field.presented)
+        if given == stacks:
+            array = cast.as_array(name, value)
+            value = array[:, -1] if field.stack_axis == 0 else array[..., -1]
+        elif given != shape:
+            raise SchemaError(f"{name}: expected shape {shape} (frames) or {stacks} (stacks), got {given}")
     return cast.fit(name, value, shape, field)
-
-
-def _newest(count: int, field: Field, name: str, value: Any) -> Any:  # noqa: ANN401
-    """Of presented stacks give the newest frames; of frames, the frames."""
-    given, stacks = np.shape(value), (count, *field.presented)
-    if given == stacks:
-        array = cast.as_array(name, value)
-        return array[:, -1] if field.stack_axis == 0 else array[..., -1]
-    if given != (count, *field.shape):
-        frames = (count, *field.shape)
-        raise SchemaError(f"{name}: expected shape {frames} (frames) or {stacks} (stacks), got {given}")
-    return value

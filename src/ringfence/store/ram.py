@@ -43,7 +43,11 @@ class Ram:
         self._columns_at = [starts[leaf.name] for leaf in layout.columns]
         self._strides = [leaf.field.nbytes for leaf in layout.columns]
         self._itemsize, self._obs_nbytes = layout.itemsize, layout.obs_nbytes
+        self.ages_by_stream = self.ages.reshape(shape.streams, shape.rows)
         self._windows = {length: self._overlapping(length) for length in range(1, MIRROR + 2)}
+        by_slot = (shape.streams, shape.rows - 1), (shape.rows * self._itemsize, self._itemsize)
+        self._pairs_by_stream = self._lattice(2 * self._itemsize, *by_slot)
+        self._obs_by_stream = self._lattice(max(self._obs_nbytes, 1), *by_slot)
 
     @property
     def nbytes(self) -> int:
@@ -103,6 +107,19 @@ class Ram:
         """Write pairs of records: each step's, and its successor's with the observation alone."""
         self._windows[2][rows] = block
 
+    def put_level(self, slot: int, block: NDArray[Any]) -> None:
+        """Write pairs of records to the same slot of every stream."""
+        self._pairs_by_stream[:, slot] = block
+
+    def waiting_level(self, slot: int) -> bytes:
+        """Read the small observations at the same slot of every stream."""
+        return self._obs_by_stream[:, slot].tobytes()
+
+    def waiting(self, rows: NDArray[np.int64]) -> bytes:
+        """Read the small observations of these rows."""
+        records = self.records.take(rows, mode="clip")
+        return np.ndarray((len(rows),), self._obs_by_stream.dtype, records, 0, (self._itemsize,)).tobytes()
+
     def windows(self, rows: NDArray[np.int64], length: int) -> NDArray[Any]:
         """Copy the records from each row on, ``length`` of each stream in order, as one opaque item a row."""
         near = self._windows.get(length)
@@ -125,9 +142,11 @@ class Ram:
         return self.columns[column].take(rows, axis=0, mode="clip")
 
     def _overlapping(self, length: int) -> NDArray[Any]:
-        count = len(self.records) - length + 1
-        item = np.dtype((np.void, length * self._itemsize))
-        return np.ndarray((count,), item, self._map, self._records_at, (self._itemsize,))
+        return self._lattice(length * self._itemsize, (len(self.records) - length + 1,), (self._itemsize,))
+
+    def _lattice(self, nbytes: int, dims: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[Any]:
+        """View the records as items of ``nbytes`` bytes, which may overlap."""
+        return np.ndarray(dims, np.dtype((np.void, nbytes)), self._map, self._records_at, strides)
 
 
 def cost(layout: Layout, shape: RingShape) -> list[Cost]:

@@ -1,19 +1,26 @@
 """How many streams grow by one step each, in one call: what a vector environment needs.
 
 The steps of all streams are laid side by side in a staging block, packed as memory packs them, and written at once.
+Streams that have run in lockstep, as those of a vector environment do, stand at the same slot: that is one strided copy
+and no index arrays, and takes half the time.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.layout import FINAL
-from ringfence.schema.rows import Arrays, Rows
+from ringfence.schema.rows import Rows
 from ringfence.store import Ram
 from ringfence.store.base import MIRROR
 from ringfence.timeline.timeline import TIME_BITS, Ints
 from ringfence.timeline.writer import LONGEST, Writer
+
+Array = NDArray[Any]
+Runs = NDArray[np.int32]
 
 
 class WideWriter:
@@ -22,123 +29,146 @@ class WideWriter:
     def __init__(self, store: Ram, writer: Writer) -> None:
         layout, shape = store.layout, store.shape
         self._store, self._writer, self._layout = store, writer, layout
-        self._slots, self._rows = shape.slots, shape.rows
+        self._slots, self._streams = shape.slots, shape.streams
         self._everyone = np.arange(shape.streams)
         self._first_rows = self._everyone * shape.rows
         self._id_bits = self._everyone << TIME_BITS
-        pair = 2 * layout.itemsize
-        self._stage = np.zeros(shape.streams, (np.void, pair))
-        self._fields = {
-            place.leaf.name: self._view(place.leaf.field.kept, place.offset, place.leaf.field.shape)
-            for place in layout.packed
-        }
-        self._next = {
-            place.leaf.name: self._view(place.leaf.field.kept, place.offset + layout.itemsize, place.leaf.field.shape)
+        self._marks = store.marks
+        self._stage = np.zeros(shape.streams, (np.void, 2 * layout.itemsize))
+        inside = [place for place in layout.packed if place.leaf.name not in ("terminated", "truncated")]
+        self._fields = [(place.leaf.name, self._view(place.leaf.field.kept, place.offset, place.leaf.field.shape)) for place in inside]
+        self._next = [
+            (place.leaf.name, self._view(place.leaf.field.kept, place.offset + layout.itemsize, place.leaf.field.shape))
             for place in layout.packed
             if place.leaf.role == "obs"
-        }
+        ]
+        self._terminated = self._view(np.dtype(np.bool_), layout.place("terminated").offset, ())
+        self._truncated = self._view(np.dtype(np.bool_), layout.place("truncated").offset, ())
         self._final = self._view(FINAL, layout.final_offset, ())
+        self._final[:] = -1
         self._obs = self._view(np.dtype((np.void, max(layout.obs_nbytes, 1))), 0, ())
         self._next_obs = self._view(self._obs.dtype, layout.itemsize, ())
         self._columns = [(at, leaf.name, leaf.role == "obs") for at, leaf in enumerate(layout.columns)]
 
     def append(self, streams: Ints | None, steps: Rows) -> Ints:
         """Add a checked step to each stream; give the ids. ``None`` means every stream."""
-        store, count = self._store, len(steps.values["terminated"])
+        marks, writer = self._marks, self._writer
+        heads = marks[0].copy() if streams is None else marks[0, streams]
         who = self._everyone if streams is None else streams
-        heads = store.marks[0].copy() if streams is None else store.marks[0][who]
-        slots = heads % self._slots
-        rows = slots + (self._first_rows if streams is None else self._first_rows[who])
+        count = len(who)
+        bits = self._id_bits if streams is None else self._id_bits[streams]
+        level = streams is None and heads.tobytes() == heads[:1].tobytes() * count
+        # where the rows of these steps are: one slot of every stream, or row by row
+        slots: Any = int(heads[0]) % self._slots if level else heads % self._slots
+        runs = writer.runs(streams)
         self._fill(count, steps)
-        runs = self._writer.runs(streams)
-        self._seal(who, heads, rows, runs, steps)
-        self._put_columns(rows, slots, runs, steps)
-        ended = self._close(who, heads, steps, count)
-        store.put_many(rows, self._stage[:count])
-        self._mirror(who, slots)
-        store.ages[rows] = runs
+        self._seal(who, heads, slots, runs, steps)
+        if self._columns:
+            self._put_columns(who, slots, runs, steps)
+        ended = self._close(who, heads, steps)
+        if level:
+            self._store.put_level(slots, self._stage)
+            self._store.ages_by_stream[:, slots] = runs
+        else:
+            rows = self._first_rows[who] + slots
+            self._store.put_many(rows, self._stage[:count])
+            self._store.ages[rows] = runs
+        self._mirror(who, slots, level=level)
         runs += 1
-        runs[ended] = 0
-        self._writer.advance(streams, runs, heads + 1)
-        return heads | (self._id_bits if streams is None else self._id_bits[who])
+        if ended is not None:
+            runs[ended] = 0
+            self._terminated[:count], self._truncated[:count], self._final[:count] = False, False, -1
+        ids = heads | bits
+        heads += 1
+        writer.advance(streams, runs, heads)
+        return ids
 
     def _fill(self, count: int, steps: Rows) -> None:
-        for name, view in self._fields.items():
-            view[:count] = steps.values[name]
-        for name, view in self._next.items():
-            view[:count] = steps.successors[name]
-        self._final[:count] = -1
+        """Lay the steps into the staging block, whose end flags are kept clear from one call to the next."""
+        values, successors = steps
+        for name, view in self._fields:
+            view[:count] = values[name]
+        for name, view in self._next:
+            view[:count] = successors[name]
 
-    def _seal(self, who: Ints, heads: Ints, rows: Ints, runs: NDArray[np.int32], steps: Rows) -> None:
+    def _seal(self, who: Ints, heads: Ints, slots: Any, runs: Runs, steps: Rows) -> None:  # noqa: ANN401
         """Cut the episodes whose waiting successor is not the observation that came; their runs become 0."""
-        differs = self._differs(rows, steps)
-        if differs is None and runs.max(initial=0) < LONGEST:
+        differs = self._differs(who, slots, steps)
+        # in lockstep: a run is never longer than its stream is old, and one number is cheaper to look at than all
+        young = isinstance(slots, int) and int(heads[0]) < LONGEST
+        if differs is None and (young or runs.max() < LONGEST):
             return
-        cut = (runs > 0) & ((runs >= LONGEST) if differs is None else differs | (runs >= LONGEST))
+        cut = runs >= LONGEST if differs is None else (runs > 0) & (differs | (runs >= LONGEST))
+        rows = self._first_rows[who] + slots
         for at in np.flatnonzero(cut):
             self._writer.seal(int(who[at]), int(heads[at]), int(rows[at]))
         runs[cut] = 0
 
-    def _differs(self, rows: Ints, steps: Rows) -> NDArray[np.bool_] | None:
+    def _differs(self, who: Ints, slots: Any, steps: Rows) -> NDArray[np.bool_] | None:  # noqa: ANN401
         """Tell where the observations are not those that wait in these rows; None where all are."""
-        store, layout, count = self._store, self._layout, len(rows)
+        count = len(who)
         differs: NDArray[np.bool_] | None = None
-        if layout.obs_nbytes:
-            records = store.windows(rows, 1)
-            waiting = np.ndarray((count,), self._obs.dtype, records, 0, (layout.itemsize,)).tobytes()
+        level = isinstance(slots, int)
+        rows = self._first_rows[who] + slots if self._columns or not level else None
+        if self._layout.obs_nbytes:
+            waiting = self._store.waiting_level(slots) if rows is None or level else self._store.waiting(rows)
             came = self._obs[:count].tobytes()
             if waiting != came:
                 pair = np.frombuffer(waiting + came, np.uint8).reshape(2, count, -1)
                 differs = (pair[0] != pair[1]).any(axis=1)
         for column, name, is_obs in self._columns:
-            if is_obs:
-                waits, frames = store.frames(column, rows), steps.values[name]
-                same = waits.reshape(count, -1).view(np.uint8) == np.ascontiguousarray(frames).reshape(count, -1).view(np.uint8)
-                if not same.all():
-                    unlike = ~same.all(axis=1)
+            if is_obs and rows is not None:
+                unlike = _unlike(self._store.frames(column, rows), steps.values[name])
+                if unlike.any():
                     differs = unlike if differs is None else differs | unlike
         return differs
 
-    def _put_columns(self, rows: Ints, slots: Ints, runs: NDArray[np.int32], steps: Rows) -> None:
-        if not self._columns:
-            return
+    def _put_columns(self, who: Ints, slots: Any, runs: Runs, steps: Rows) -> None:  # noqa: ANN401
+        rows = self._first_rows[who] + slots
         after = rows + np.where(slots + 1 < self._slots, 1, 1 - self._slots)
+        first = runs == 0  # inside an episode the observation is there already, as the last step's successor
         for column, name, is_obs in self._columns:
             target = self._store.columns[column]
             if is_obs:
-                first = runs == 0  # inside an episode the observation is there already, as the last step's successor
-                target[rows[first]] = steps.values[name][first]
+                if first.any():
+                    target[rows[first]] = steps.values[name][first]
                 target[after] = steps.successors[name]
             else:
                 target[rows] = steps.values[name]
 
-    def _close(self, who: Ints, heads: Ints, steps: Rows, count: int) -> Ints:
+    def _close(self, who: Ints, heads: Ints, steps: Rows) -> Ints | None:
         """Keep the final observations of the episodes that ended; give which did."""
         terminated, truncated = steps.values["terminated"], steps.values["truncated"]
         if b"\1" not in terminated.tobytes() and b"\1" not in truncated.tobytes():
-            return NOBODY
+            return None
+        count = len(who)
+        self._terminated[:count], self._truncated[:count] = terminated, truncated
         ended: Ints = np.flatnonzero(terminated | truncated)
         for at in ended:
             obs = self._next_obs[at].tobytes() if self._layout.obs_nbytes else b""
-            frames = tuple(_bytes(steps.successors, name, at) for _, name, is_obs in self._columns if is_obs)
+            frames = tuple(steps.successors[name][at].tobytes() for _, name, is_obs in self._columns if is_obs)
             self._final[at] = self._writer.close(int(who[at]), int(heads[at]), obs, frames)
         return ended
 
-    def _mirror(self, who: Ints, slots: Ints) -> None:
-        if slots.min() >= MIRROR and slots.max() + 1 < self._slots:
+    def _mirror(self, who: Ints, slots: Any, *, level: bool) -> None:  # noqa: ANN401
+        low, high = (slots, slots) if level else (slots.min(), slots.max())
+        if low >= MIRROR and high + 1 < self._slots:
             return
-        for at in np.flatnonzero((slots < MIRROR) | (slots + 1 == self._slots)):
-            self._writer.mirror(int(who[at]), int(slots[at]))
+        near = (slots < MIRROR) | (slots + 1 == self._slots)
+        for at in np.flatnonzero(np.broadcast_to(near, len(who))):
+            self._writer.mirror(int(who[at]), int(slots if level else slots[at]))
 
-    def _view(self, dtype: np.dtype[np.generic], offset: int, shape: tuple[int, ...]) -> NDArray[np.generic]:
+    def _view(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> Array:
         """Give a field of every staged pair, without a copy."""
-        pair = self._stage.dtype.itemsize
         inner = np.empty(shape, dtype).strides
-        return np.ndarray((len(self._stage), *shape), dtype, self._stage, offset, (pair, *inner))
+        return np.ndarray(
+            (len(self._stage), *shape), dtype, self._stage, offset, (self._stage.dtype.itemsize, *inner)
+        )
 
 
-NOBODY: Ints = np.zeros(0, np.int64)
-
-
-def _bytes(arrays: Arrays, name: str, at: int) -> bytes:
-    return bytes(arrays[name][at].tobytes())
+def _unlike(waiting: Array, came: Array) -> NDArray[np.bool_]:
+    """Tell which frames differ in a bit: values would call NaN unlike itself."""
+    count = len(waiting)
+    left, right = (np.ascontiguousarray(frames).reshape(count, -1).view(np.uint8) for frames in (waiting, came))
+    unlike: NDArray[np.bool_] = (left != right).any(axis=1)
+    return unlike
