@@ -79,8 +79,7 @@ class Plan:
         """Give the table: name, bytes a step, bytes in all, and a note, with the total before the obvious layouts."""
         table = [(line.name, line.nbytes / self.capacity, line.nbytes, line.note) for line in self.lines]
         table.append(("total", self.step_bytes, self.bytes, f"full at step {self.full_at:,}"))
-        for naive in self.naive():
-            table.append((naive.name, naive.step_bytes, naive.bytes, f"{naive.bytes / self.bytes:.1f} x"))
+        table += [(row.name, row.step_bytes, row.bytes, f"{row.bytes / self.bytes:.1f} x") for row in self.naive()]
         return table
 
     def check(self) -> None:
@@ -93,8 +92,8 @@ class Plan:
             else "not even the smallest ring fits; store less a step (uint8, stack=, stored=), or use fewer streams"
         )
         raise BudgetExceeded(
-            f"a ring of {self.capacity:,} transitions takes {format_bytes(self.bytes)}, and {format_bytes(self.available)} "
-            f"may be taken ({self.reason}); {advice}"
+            f"a ring of {self.capacity:,} transitions takes {format_bytes(self.bytes)}, and "
+            f"{format_bytes(self.available)} may be taken ({self.reason}); {advice}"
         )
 
     def __str__(self) -> str:
@@ -110,7 +109,7 @@ class Plan:
         return "\n".join([head, *body, foot])
 
 
-def plan(  # noqa: PLR0913  (each answers a question of its own; all but two are by keyword)
+def plan(
     schema: Schema,
     capacity: float | str | None = None,
     *,

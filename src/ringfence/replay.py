@@ -44,7 +44,7 @@ class Replay:
         ValueError: Neither capacity nor budget is given, or one of the numbers makes no sense.
     """
 
-    def __init__(  # noqa: PLR0913  (each is a choice of its own; all but two are by keyword)
+    def __init__(
         self,
         schema: Schema,
         capacity: float | str | None = None,
@@ -73,16 +73,16 @@ class Replay:
 
     # -- writing
 
-    def add(  # noqa: PLR0913  (the parts of a step)
+    def add(
         self,
-        obs: Any,  # noqa: ANN401
-        action: Any,  # noqa: ANN401
-        reward: Any,  # noqa: ANN401
-        next_obs: Any,  # noqa: ANN401
-        terminated: Any,  # noqa: ANN401
-        truncated: Any = False,  # noqa: ANN401, FBT002
+        obs: Any,
+        action: Any,
+        reward: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any = False,
         stream: int = 0,
-        **extras: Any,  # noqa: ANN401
+        **extras: Any,
     ) -> int:
         """Add one transition of one stream; give its id.
 
@@ -107,16 +107,16 @@ class Replay:
             stream = self._checked_stream(stream)
         return self._append(stream, step)
 
-    def extend(  # noqa: PLR0913  (the parts of a step)
+    def extend(
         self,
-        obs: Any,  # noqa: ANN401
-        action: Any,  # noqa: ANN401
-        reward: Any,  # noqa: ANN401
-        next_obs: Any,  # noqa: ANN401
-        terminated: Any,  # noqa: ANN401
-        truncated: Any,  # noqa: ANN401
-        streams: Any = None,  # noqa: ANN401
-        **extras: Any,  # noqa: ANN401
+        obs: Any,
+        action: Any,
+        reward: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
+        streams: Any = None,
+        **extras: Any,
     ) -> Ints:
         """Add one transition to each of several streams; give their ids.
 
@@ -187,7 +187,7 @@ class Replay:
         chosen.start(self._generator if not hasattr(self, "_default") else self._generator.spawn(1)[0])
         return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
 
-    def holds(self, ids: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""
         return self._timeline.holds(np.asarray(ids, np.int64))
 
@@ -232,16 +232,18 @@ class Replay:
 
     def __repr__(self) -> str:
         """Say how full the ring is."""
-        return f"Replay({len(self):,} of {self.capacity:,} transitions, {self._streams} stream(s), {self.nbytes:,} bytes)"
+        return (
+            f"Replay({len(self):,} of {self.capacity:,} transitions, {self._streams} stream(s), {self.nbytes:,} bytes)"
+        )
 
     # -- checks
 
-    def _checked_stream(self, stream: Any) -> int:  # noqa: ANN401
+    def _checked_stream(self, stream: Any) -> int:
         if isinstance(stream, bool) or not isinstance(stream, int | np.integer) or not 0 <= stream < self._streams:
             raise SchemaError(f"stream: expected a number from 0 to {self._streams - 1}, got {stream!r}")
         return int(stream)
 
-    def _checked_streams(self, streams: Any) -> Ints:  # noqa: ANN401
+    def _checked_streams(self, streams: Any) -> Ints:
         who = np.asarray(streams)
         if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
             raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}")

@@ -26,7 +26,7 @@ app = typer.Typer(
 app.command("plan", epilog=plan.EXAMPLES)(plan.command)
 app.command("soak", epilog=soak.EXAMPLES)(soak.command)
 # typer has its own copy of click since 0.27 and uses click itself before: this one class is reachable in both
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 STOPPED = 130  # what a shell says of a program that Ctrl-C ended
 
 
@@ -61,7 +61,7 @@ def _refuse(text: str, code: int) -> int:
     return code
 
 
-def _refuse_usage(error: BaseException) -> int:
+def _refuse_usage(error: Exception) -> int:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "ringfence"

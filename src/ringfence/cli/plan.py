@@ -48,7 +48,9 @@ def command(
         Any,
         typer.Option(parser=options.dtype, metavar="DTYPE", help="Keep observations in this narrower dtype, float16."),
     ] = None,
-    capacity: Annotated[Any, typer.Option(parser=options.count, metavar="STEPS", help="Transitions in all, 1e6.")] = None,
+    capacity: Annotated[
+        Any, typer.Option(parser=options.count, metavar="STEPS", help="Transitions in all, 1e6.")
+    ] = None,
     budget: Annotated[Any, typer.Option(parser=options.size, metavar="BYTES", help="As many as fit, 2GiB.")] = None,
     streams: Annotated[int, typer.Option(min=1, help="Environments recorded side by side.")] = 1,
     episode_length: Annotated[int, typer.Option(min=1, help="Steps of an average episode.")] = EPISODE,
@@ -68,9 +70,7 @@ def command(
     found = memory_limit().shared if limit is None else _pretended(limit)
     with refusing():
         schema = schema if stored is None else _narrowed(schema, stored)
-        answer = plan(
-            schema, capacity, budget=budget, streams=streams, episode_length=episode_length, limit=found
-        )
+        answer = plan(schema, capacity, budget=budget, streams=streams, episode_length=episode_length, limit=found)
     if as_json:
         typer.echo(json.dumps(_figures(answer, found), indent=2))
     else:

@@ -1,7 +1,8 @@
 """A schema written as JSON: which file, which key and what is wrong with it, where something is.
 
-``{"obs": {"shape": [84, 84], "dtype": "uint8", "stack": 4}, "action": {"shape": [], "dtype": "int64"}}``; an observation
-or action of several parts is an object of such fields by name, or a list of them; ``extras`` is an object of fields.
+``{"obs": {"shape": [84, 84], "dtype": "uint8", "stack": 4}, "action": {"shape": [], "dtype": "int64"}}`` is one; an
+observation or action of several parts is an object of such fields by name, or a list of them, and ``extras`` is an
+object of fields.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def _first(content: Any) -> Any:
 
 def _field(name: str, content: Any) -> Field:
     if not isinstance(content, dict):
-        raise SchemaError(f'{name}: expected a field such as {{"shape": [3], "dtype": "float32"}}, got {_shown(content)}')
+        raise SchemaError(
+            f'{name}: expected a field such as {{"shape": [3], "dtype": "float32"}}, got {_shown(content)}'
+        )
     _known(f"{name}.", content, tuple(_VALUES))
     for key in ("shape", "dtype"):
         if key not in content:

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import signal
-from types import FrameType, TracebackType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 ASKING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Note, while it is entered, that a signal asked to stop; a second one acts as it always did."""
+    """Tell whether a signal asked to stop."""
 
     def __init__(self) -> None:
         self.asked = False
-        self._before: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> Stop:
-        self._before = {number: signal.signal(number, self._note) for number in ASKING}
-        return self
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = True
-        self._restore()
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Note a signal that asks to stop in place of dying of it; a second one acts as it always did."""
+    stop = Stop()
+    before = {number: signal.getsignal(number) for number in ASKING}
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._restore()
+    def note(_number: int, _frame: FrameType | None) -> None:
+        stop.asked = True
+        restore()
 
-    def _restore(self) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in ASKING:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        restore()

@@ -16,13 +16,15 @@ SHARE = 100  # measurements of a run that is over in a minute
 class Trace:
     """Measure resident memory at most twice a second and a hundred times a run, whichever is more often.
 
-    Costs 32 KiB however long the run is: when the table is full, every other measurement is dropped and the next ones
+    Costs 16 KiB however long the run is: when the table is full, every other measurement is dropped and the next ones
     are taken half as often. On Linux, resident memory holds the pages of a shared mapping that this process touched.
     """
 
     def __init__(self, steps: int) -> None:
-        self._table = np.zeros((4, ROOM), np.int64)
+        self._table = np.zeros((2, ROOM), np.int64)
         self._count = 0
+        self.full_at: int | None = None
+        self.full: int | None = None
         self._process = psutil.Process()
         self._started = time.perf_counter()
         self._seconds, self._steps = SECONDS, max(1, steps // SHARE)
@@ -30,17 +32,18 @@ class Trace:
 
     def due(self, step: int) -> bool:
         """Tell whether it is time to measure."""
-        late = time.perf_counter() - self._started - self._last_seconds
-        return step - self._last_step >= self._steps or late >= self._seconds
+        return step - self._last_step >= self._steps or self.seconds - self._last_seconds >= self._seconds
 
-    def measure(self, step: int, held: int) -> int:
-        """Note the resident memory after so many steps; give it."""
+    def measure(self, step: int, *, turning: bool = False) -> int:
+        """Note the resident memory after so many steps, and when the ring first was turning; give the memory."""
         resident = self.resident()
         if self._count == ROOM:
             self._thin()
         self._last_step, self._last_seconds = step, self.seconds
-        self._table[:, self._count] = step, int(self._last_seconds * 1000), resident, held
+        self._table[:, self._count] = step, resident
         self._count += 1
+        if turning and self.full_at is None:
+            self.full_at, self.full = step, resident
         return resident
 
     def resident(self) -> int:
@@ -65,9 +68,4 @@ class Trace:
     @property
     def nbytes(self) -> NDArray[np.int64]:
         """The resident memory of each measurement."""
-        return self._table[2, : self._count]
-
-    @property
-    def held(self) -> NDArray[np.int64]:
-        """The transitions held at each measurement."""
-        return self._table[3, : self._count]
+        return self._table[1, : self._count]

@@ -12,8 +12,7 @@ from ringfence.timeline import Anchors, Look, Timeline, Window
 class Draw(Protocol):
     """Choose anchors among the legal ones.
 
-    A draw pulls: it is told of nothing, and looks at the timeline when it is asked. It may be asked from one thread at a
-    time.
+    A draw pulls: it is told of nothing, and looks at the timeline when it is asked. One thread at a time may ask it.
     """
 
     def draw(self, timeline: Timeline, look: Look, window: Window, count: int) -> Anchors:

@@ -41,7 +41,7 @@ class Uniform:
 
     def _any(self, look: Look, count: int) -> Anchors:
         """Draw among all held steps."""
-        assert self._generator is not None  # noqa: S101  (the view starts its draw)
+        assert self._generator is not None
         if len(look.heads) == 1:
             return Anchors(None, self._generator.integers(look.tails[0], look.heads[0], count))
         heads = np.asarray(look.heads)
@@ -52,7 +52,7 @@ class Uniform:
 
     def _listed(self, timeline: Timeline, look: Look, window: Window, count: int) -> Anchors:
         """Draw among the legal anchors, listed one by one: for when they are rare."""
-        assert self._generator is not None  # noqa: S101  (the view starts its draw)
+        assert self._generator is not None
         if not count:
             return Anchors(None if len(look.heads) == 1 else np.zeros(0, np.int64), np.zeros(0, np.int64))
         every = timeline.every(look, window)

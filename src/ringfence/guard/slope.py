@@ -1,16 +1,16 @@
 """The rate at which memory grows: a line that spikes and stairs do not bend, and how sure it is.
 
-The slope is Theil's: the median of the slopes of all pairs of measurements. Its interval is Sen's (P. K. Sen, "Estimates
-of the regression coefficient based on Kendall's tau", JASA 63, 1968): the pairs' slopes at the ranks between which
-Kendall's statistic stays with 95 % probability if nothing but chance orders the residuals. Up to 29 % of the
-measurements may lie anywhere without taking the median along, which least squares does not forgive.
+The slope is Theil's: the median of the slopes of all pairs of measurements. Its interval is Sen's ("Estimates of the
+regression coefficient based on Kendall's tau", JASA 63, 1968): the pairs' slopes at the ranks between which Kendall's
+statistic stays with 95 % probability if nothing but chance orders the residuals. Up to 29 % of the measurements may lie
+anywhere without taking the median along, which least squares does not forgive.
 
 Sen's measurements are independent, and those of resident memory are not: it goes up in stairs and stays there. Taken as
 they are, their interval is several times too narrow, and one late stair in a flat run passes for growth. So ``n`` of
 them are counted as ``n (1 - r) / (1 + r)`` independent ones, which is exact for a first-order autoregressive series
 (Bayley and Hammersley 1946); ``r`` is the correlation of each residual's rank with the next one's, of ranks so that a
-spike does not decide it, and never below zero. At least five are counted: with fewer, no ranks make a 95 % interval, and
-a run that accelerates, all of whose pairs rise, would go undecided.
+spike does not decide it, and never below zero. At least five are counted: with fewer no ranks make a 95 % interval,
+and a run that accelerates, all of whose pairs rise, would go undecided.
 """
 
 from __future__ import annotations

@@ -107,6 +107,7 @@ class SingleRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; one that was running ends where it stands, neither terminated nor truncated."""
         self._running = False
+        self.replay.cut(self.stream)
         obs, info = self.env.reset(seed=seed, options=options)
         self._held = self._copy(obs)
         self._running = True
@@ -127,8 +128,12 @@ class SingleRecorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         before, self._held = self._held, self._copy(obs)
         self._running = not (terminated or truncated)
         if recorded:
-            extras = self._extras.single(info) if self._extras.names else {}
-            self.replay.add(before, action, reward, obs, terminated, truncated, self.stream, **extras)
+            try:
+                extras = self._extras.single(info) if self._extras.names else {}
+                self.replay.add(before, action, reward, obs, terminated, truncated, self.stream, **extras)
+            except SchemaError:
+                self.replay.cut(self.stream)  # a step is missing here: nothing may reach across
+                raise
         return obs, reward, terminated, truncated, info
 
 
@@ -173,6 +178,8 @@ class VectorRecorder(_VectorWrapper):
         mask = None if options is None else options.get("reset_mask")
         obs, infos = self.env.reset(seed=seed, options=options)
         self._held = self._copy(obs)
+        for stream in np.flatnonzero(np.ones(self.num_envs) if mask is None else mask).tolist():
+            self.replay.cut(stream)
         if self._pending is not None and not self._forgetful:
             remain = self._pending & ~np.asarray(True if mask is None else mask, dtype=np.bool_)
             self._pending = remain if remain.any() else None

@@ -20,7 +20,7 @@ F4, F8 = np.dtype(np.float32), np.dtype(np.float64)
 FITS_F4 = float(np.finfo(np.float32).max) ** 2
 
 
-def fit(name: str, value: Any, shape: tuple[int, ...], field: Field) -> NDArray[Any]:  # noqa: ANN401
+def fit(name: str, value: Any, shape: tuple[int, ...], field: Field) -> NDArray[Any]:
     """Give ``value`` as an array of this shape in the field's kept dtype.
 
     Raises:
@@ -42,7 +42,7 @@ def fit(name: str, value: Any, shape: tuple[int, ...], field: Field) -> NDArray[
     return _cast(name, array, kept)
 
 
-def as_array(name: str, value: Any) -> NDArray[Any]:  # noqa: ANN401
+def as_array(name: str, value: Any) -> NDArray[Any]:
     """Give ``value`` as an array of plain values.
 
     Raises:
@@ -72,7 +72,7 @@ def _cast(name: str, array: NDArray[Any], kept: np.dtype[Any]) -> NDArray[Any]:
         return cast
     if array.dtype.kind == "f":
         raise SchemaError(
-            f"{name}: expected {kept}, got {array.dtype} (for example {_example(array)}); a float is never cut to {kept}"
+            f"{name}: expected {kept}, got {array.dtype} (for example {_example(array)}); floats are not cut to {kept}"
         )
     if kept.kind in "iu":
         limits = np.iinfo(kept)

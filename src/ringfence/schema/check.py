@@ -125,7 +125,7 @@ def _close(layout: Layout, number: dict[str, int], scope: dict[str, Any]) -> Ite
     )
 
 
-def _flat(spec: Any) -> bool:  # noqa: ANN401  (a field, or a tree of them)
+def _flat(spec: Any) -> bool:
     return isinstance(spec, Field)
 
 
@@ -160,10 +160,10 @@ def _array(field: Field, name: str) -> Callable[[Any], bytes]:
     fit, shape, presented = cast.fit, field.shape, field.presented
     newest = -1 if field.stack_axis == 0 else (..., -1)
 
-    def encode(value: Any) -> bytes:  # noqa: ANN401
+    def encode(value: Any) -> bytes:
         return fit(name, value, shape, field).tobytes()
 
-    def encode_newest(value: Any) -> bytes:  # noqa: ANN401
+    def encode_newest(value: Any) -> bytes:
         given = np.shape(value)
         if given == presented:
             value = cast.as_array(name, value)[newest]

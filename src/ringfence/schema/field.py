@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ringfence.errors import SchemaError
 
@@ -13,41 +15,60 @@ Pad = Literal["first", "zero"]
 KINDS = "biuf"  # bool, signed, unsigned, float: what a record can hold without referring to a Python object
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Field:
     """Describe one array of a step.
 
     Example: ``Field((84, 84), np.uint8, stack=4)`` keeps one 7 kB frame a step and presents four.
-
-    Raises:
-        SchemaError: A dtype that memory cannot hold (object, text), a ``stored`` dtype that is not narrower and of the
-            same kind, a stack below 1, or a shape with a size below 1.
     """
 
     shape: tuple[int, ...]
     """Shape of one step's array, without the stack; ``()`` for a number."""
     dtype: np.dtype[Any]
     """What ``sample`` gives."""
-    stored: np.dtype[Any] | None = None
+    stored: np.dtype[Any] | None
     """A narrower dtype in memory; a value that does not fit it is refused when it is added."""
-    stack: int | None = None
+    stack: int | None
     """Present this many frames, oldest first, while one is kept."""
-    stack_axis: int = 0
+    stack_axis: int
     """Where the frames lie in what is presented: 0, or -1 for 84x84x4."""
-    pad: Pad = "first"
+    pad: Pad
     """What stands before the first frame of an episode: the first frame repeated, or zeros."""
-    finite: bool = False
+    finite: bool
     """Refuse NaN and infinity."""
 
-    def __post_init__(self) -> None:
-        """Bring shape and dtypes to one form and refuse what memory cannot hold."""
-        shape = (self.shape,) if isinstance(self.shape, int | np.integer) else tuple(self.shape)
-        if not all(isinstance(size, int | np.integer) and size >= 1 for size in shape):
-            raise SchemaError(f"shape: expected sizes of 1 or more, got {self.shape!r}")
-        object.__setattr__(self, "shape", tuple(int(size) for size in shape))
-        object.__setattr__(self, "dtype", _plain_dtype("dtype", self.dtype))
-        if self.stored is not None:
-            object.__setattr__(self, "stored", _narrower(self.dtype, self.stored))
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        dtype: DTypeLike,
+        stored: DTypeLike | None = None,
+        stack: int | None = None,
+        *,
+        stack_axis: int = 0,
+        pad: Pad = "first",
+        finite: bool = False,
+    ) -> None:
+        """Bring shape and dtypes to one form.
+
+        Raises:
+            SchemaError: A dtype that memory cannot hold (object, text), a ``stored`` dtype that is not narrower and of
+                the same kind, a stack below 1, or a shape with a size below 1.
+        """
+        sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+            raise SchemaError(f"shape: expected sizes of 1 or more, got {shape!r}")
+        plain = _plain_dtype("dtype", dtype)
+        values = {
+            "shape": tuple(int(size) for size in sizes),
+            "dtype": plain,
+            "stored": None if stored is None else _narrower(plain, stored),
+            "stack": stack,
+            "stack_axis": stack_axis,
+            "pad": pad,
+            "finite": bool(finite),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         self._check_stack()
 
     def _check_stack(self) -> None:
@@ -82,12 +103,12 @@ class Field:
         return f"{self.shape} {self.dtype}{kept}{stack}"
 
 
-def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:  # noqa: ANN401  (anything that NumPy takes for a dtype)
+def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     try:
         plain = np.dtype(dtype)
     except TypeError as error:
         raise SchemaError(f"{name}: {dtype!r} is not a dtype that NumPy knows") from error
-    if plain.kind not in KINDS or plain.itemsize > 8:  # noqa: PLR2004  (float128 has no fixed layout)
+    if plain.kind not in KINDS or plain.itemsize > 8:
         raise SchemaError(
             f"{name}: {plain} cannot be kept; memory holds bool, integer and float values, never Python objects or text"
         )
@@ -95,7 +116,7 @@ def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:  # noqa: ANN401  (anyt
     return np.dtype(f"{plain.kind}{plain.itemsize}")
 
 
-def _narrower(dtype: np.dtype[Any], stored: Any) -> np.dtype[Any]:  # noqa: ANN401  (anything that NumPy takes)
+def _narrower(dtype: np.dtype[Any], stored: Any) -> np.dtype[Any]:
     kept = _plain_dtype("stored", stored)
     same_kind = kept.kind == dtype.kind or {kept.kind, dtype.kind} == {"i", "u"}
     if not same_kind or kept.itemsize > dtype.itemsize:

@@ -8,7 +8,6 @@ record and its successor's observation are one run of bytes: one write adds a st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ringfence.schema.schema import Leaf, Schema
 BIG = 512  # bytes; from here on a field is copied faster from its own column than as part of a record
 FINAL = np.dtype(np.int32)
 INSIDE = FINAL.type(-1).tobytes()  # in place of the final observation's number while the episode goes on
-FLAG = Field((), np.dtype(np.bool_))
+FLAG = Field((), np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +90,3 @@ def _put(packed: list[Place], leaves: list[Leaf], offset: int) -> int:
 
 def _round_up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
-

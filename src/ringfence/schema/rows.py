@@ -42,15 +42,15 @@ class RowsCheck:
         self._count = -1  # the number of streams that the two lists of wants were made for
         self._wants: tuple[list[_Want], list[_Want]] = ([], [])
 
-    def rows(  # noqa: PLR0913  (the parts of a step)
+    def rows(
         self,
         count: int,
-        obs: Any,  # noqa: ANN401
-        action: Any,  # noqa: ANN401
-        reward: Any,  # noqa: ANN401
-        next_obs: Any,  # noqa: ANN401
-        terminated: Any,  # noqa: ANN401
-        truncated: Any,  # noqa: ANN401
+        obs: Any,
+        action: Any,
+        reward: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
         extras: Mapping[str, Any],
     ) -> Rows:
         """Check the steps of ``count`` streams.
@@ -81,7 +81,7 @@ def _wants(count: int, leaves: list[tuple[str, str, Field]]) -> list[_Want]:
     ]
 
 
-def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:  # noqa: ANN401
+def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:
     fitted, ndarray = {}, np.ndarray
     for (name, exact, shape, shown, field), value in zip(wants, given, strict=True):
         good = type(value) is ndarray and value.dtype is exact and value.shape == shape
@@ -89,7 +89,7 @@ def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:  # noqa: ANN401
     return fitted
 
 
-def _careful(shape: tuple[int, ...], field: Field, name: str, value: Any) -> Array:  # noqa: ANN401
+def _careful(shape: tuple[int, ...], field: Field, name: str, value: Any) -> Array:
     """Fit one array; of presented stacks the newest frames are kept."""
     if field.stack is not None:
         given, stacks = np.shape(value), (shape[0], *field.presented)

@@ -13,10 +13,10 @@ from ringfence.schema import spaces, tree
 from ringfence.schema.field import Field, Pad
 
 Role = Literal["obs", "action", "reward", "extra"]
-RESERVED = frozenset(
-    "obs action reward next_obs terminated truncated discount steps ids weights probabilities is_first mask "
-    "stream streams".split()
-)
+IN_A_STEP = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "stream", "streams")
+IN_A_BATCH = ("discount", "steps", "ids", "weights", "probabilities", "is_first", "mask")
+OF_A_BATCH = ("torch", "kind", "of", "keys", "values", "items", "get")  # its methods
+RESERVED = frozenset((*IN_A_STEP, *IN_A_BATCH, *OF_A_BATCH))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Schema:
 
     def __init__(
         self,
-        obs: Any,  # noqa: ANN401  (a tree of fields)
-        action: Any,  # noqa: ANN401
+        obs: Any,
+        action: Any,
         reward: Field | None = None,
         extras: Mapping[str, Field] | None = None,
     ) -> None:
         self.obs = obs
         self.action = action
-        self.reward = Field((), np.dtype(np.float32)) if reward is None else reward
+        self.reward = Field((), np.float32) if reward is None else reward
         self.extras = dict(extras or {})
         self._leaves = tuple(self._collect())
 
@@ -80,10 +80,10 @@ class Schema:
         return found
 
     @classmethod
-    def from_spaces(  # noqa: PLR0913  (each is a choice of its own, and all but the spaces are by keyword)
+    def from_spaces(
         cls,
-        obs_space: Any,  # noqa: ANN401  (gymnasium is not imported for its types)
-        action_space: Any,  # noqa: ANN401
+        obs_space: Any,
+        action_space: Any,
         *,
         extras: Mapping[str, Field] | None = None,
         keep_float64: bool = False,
@@ -113,7 +113,7 @@ class Schema:
         return cls(obs=obs, action=spaces.fields(action_space, "action", keep_float64=keep_float64), extras=extras)
 
     @classmethod
-    def from_env(cls, env: Any, **options: Any) -> Schema:  # noqa: ANN401
+    def from_env(cls, env: Any, **options: Any) -> Schema:
         """Describe the step of a Gymnasium environment, single or vector; options as in :meth:`from_spaces`.
 
         A stack made by ``gymnasium.wrappers.FrameStackObservation`` is found by itself: one frame is kept.

@@ -10,9 +10,9 @@ from ringfence.errors import SchemaError
 from ringfence.schema.field import Field, Pad
 
 
-def fields(space: Any, name: str, *, keep_float64: bool) -> Any:  # noqa: ANN401  (a tree of fields)
+def fields(space: Any, name: str, *, keep_float64: bool) -> Any:
     """Give the field, or the nested dict or tuple of fields, that holds a value of ``space``."""
-    from gymnasium import spaces  # noqa: PLC0415  (the core imports without it)
+    from gymnasium import spaces
 
     if isinstance(space, spaces.Dict):
         return {key: fields(part, f"{name}.{key}", keep_float64=keep_float64) for key, part in space.spaces.items()}
@@ -24,14 +24,14 @@ def fields(space: Any, name: str, *, keep_float64: bool) -> Any:  # noqa: ANN401
         dtype = np.dtype(space.dtype)
         if dtype == np.float64 and not keep_float64:
             dtype = np.dtype(np.float32)
-        return Field(tuple(space.shape), dtype)
+        return Field(tuple(space.shape or ()), dtype)
     raise SchemaError(
-        f"{name}: a {type(space).__name__} space has no fixed shape; Box, Discrete, MultiDiscrete, MultiBinary, Dict and "
-        "Tuple can be stored (encode the others into one of these)"
+        f"{name}: a {type(space).__name__} space has no fixed shape; Box, Discrete, MultiDiscrete, MultiBinary, Dict "
+        "and Tuple can be stored (encode the others into one of these)"
     )
 
 
-def unstack(tree: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:  # noqa: ANN401
+def unstack(tree: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:
     """Turn fields that hold stacks of frames into fields that keep one frame and present the stack."""
     if isinstance(tree, dict):
         return {key: unstack(part, f"{name}.{key}", stack, stack_axis, pad) for key, part in tree.items()}
@@ -44,7 +44,7 @@ def unstack(tree: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:
     return Field(frame, tree.dtype, stack=stack, stack_axis=stack_axis, pad=pad)
 
 
-def found_stack(env: Any) -> dict[str, Any]:  # noqa: ANN401  (any Gymnasium environment)
+def found_stack(env: Any) -> dict[str, Any]:
     """Give the ``from_spaces`` options of the outermost frame stack among the wrappers, empty where there is none.
 
     A stack padded with a custom observation is left alone: it is stored whole, since nothing else would be true.

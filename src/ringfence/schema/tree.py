@@ -8,7 +8,7 @@ from typing import Any
 from ringfence.errors import SchemaError
 
 
-def leaves(tree: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401  (a leaf is whatever the caller nests)
+def leaves(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Yield each leaf with its dotted name, dicts in their own order."""
     if isinstance(tree, Mapping):
         for key, part in tree.items():
@@ -20,7 +20,7 @@ def leaves(tree: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401  
         yield name, tree
 
 
-def rebuild(tree: Any, take: Callable[[str], Any], name: str) -> Any:  # noqa: ANN401
+def rebuild(tree: Any, take: Callable[[str], Any], name: str) -> Any:
     """Give a tree of the same shape whose leaves are ``take(dotted name)``."""
     if isinstance(tree, Mapping):
         return {key: rebuild(part, take, f"{name}.{key}") for key, part in tree.items()}
@@ -29,7 +29,7 @@ def rebuild(tree: Any, take: Callable[[str], Any], name: str) -> Any:  # noqa: A
     return take(name)
 
 
-def values(tree: Any, given: Any, name: str) -> Iterator[Any]:  # noqa: ANN401
+def values(tree: Any, given: Any, name: str) -> Iterator[Any]:
     """Yield what was given for each leaf of ``tree``, in the tree's order.
 
     Raises:

@@ -133,7 +133,7 @@ class Ram:
 
     def final_obs(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """Copy small final observations; a place is ``stream * finals + number``."""
-        assert self._final_obs is not None  # noqa: S101  (asked only where the record holds an observation)
+        assert self._final_obs is not None
         return self._final_obs.take(places)
 
     def frames(self, column: int, rows: NDArray[np.int64]) -> NDArray[Any]:

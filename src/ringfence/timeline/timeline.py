@@ -45,7 +45,8 @@ class Look(NamedTuple):
 
     def room(self, anchors: Anchors) -> Ints:
         """Count the steps held from each anchor on."""
-        return _of(self.heads, anchors) - anchors.times
+        room: Ints = _of(self.heads, anchors) - anchors.times
+        return room
 
 
 class Timeline:
@@ -113,7 +114,10 @@ class Timeline:
         streams, times = ids >> TIME_BITS, ids & TIME_MASK
         known = (streams >= 0) & (streams < self.streams)
         streams = np.where(known, streams, 0)
-        return known & (times >= np.asarray(look.tails)[streams]) & (times < np.asarray(look.heads)[streams])
+        held: NDArray[np.bool_] = (
+            known & (times >= np.asarray(look.tails)[streams]) & (times < np.asarray(look.heads)[streams])
+        )
+        return held
 
     # -- which windows are legal
 
@@ -144,7 +148,7 @@ class Timeline:
         return look.total - int(np.count_nonzero(lacking))
 
     def every(self, look: Look, window: Window) -> Anchors:
-        """List every legal anchor, stream by stream, oldest first. Takes time and memory in proportion to what is held."""
+        """List every legal anchor, stream by stream, oldest first: time and memory in proportion to what is held."""
         tails = np.asarray(look.tails)
         counts = np.asarray(look.heads) - tails
         streams = np.repeat(np.arange(self.streams), counts)
@@ -159,8 +163,8 @@ class Timeline:
         """Give the error for a request that no step can answer, with the counts."""
         lengths = [length for stream in range(self.streams) for length in self.episode_lengths(stream)]
         return NotEnoughData(
-            f"no step can be drawn: {look.total} transitions are held by {self.streams} stream(s), the longest run inside "
-            f"one episode is {max(lengths, default=0)}, and a window needs {window.before} step(s) before and "
+            f"no step can be drawn: {look.total} transitions are held by {self.streams} stream(s), the longest run "
+            f"inside one episode is {max(lengths, default=0)}, and a window needs {window.before} step(s) before and "
             f"{window.after} after its anchor"
         )
 
@@ -180,6 +184,6 @@ class Timeline:
 _THREE = struct.Struct("=3q").unpack
 
 
-def _of(numbers: Any, anchors: Anchors) -> Any:  # noqa: ANN401  (an array, or one number for all)
+def _of(numbers: Any, anchors: Anchors) -> Any:
     """Give each anchor's stream its number."""
     return numbers[0] if anchors.streams is None else numbers[anchors.streams]

@@ -36,7 +36,10 @@ class WideWriter:
         self._marks = store.marks
         self._stage = np.zeros(shape.streams, (np.void, 2 * layout.itemsize))
         inside = [place for place in layout.packed if place.leaf.name not in ("terminated", "truncated")]
-        self._fields = [(place.leaf.name, self._view(place.leaf.field.kept, place.offset, place.leaf.field.shape)) for place in inside]
+        self._fields = [
+            (place.leaf.name, self._view(place.leaf.field.kept, place.offset, place.leaf.field.shape))
+            for place in inside
+        ]
         self._next = [
             (place.leaf.name, self._view(place.leaf.field.kept, place.offset + layout.itemsize, place.leaf.field.shape))
             for place in layout.packed
@@ -91,7 +94,7 @@ class WideWriter:
         for name, view in self._next:
             view[:count] = successors[name]
 
-    def _seal(self, who: Ints, heads: Ints, slots: Any, runs: Runs, steps: Rows) -> None:  # noqa: ANN401
+    def _seal(self, who: Ints, heads: Ints, slots: Any, runs: Runs, steps: Rows) -> None:
         """Cut the episodes whose waiting successor is not the observation that came; their runs become 0."""
         differs = self._differs(who, slots, steps)
         # in lockstep: a run is never longer than its stream is old, and one number is cheaper to look at than all
@@ -104,7 +107,7 @@ class WideWriter:
             self._writer.seal(int(who[at]), int(heads[at]), int(rows[at]))
         runs[cut] = 0
 
-    def _differs(self, who: Ints, slots: Any, steps: Rows) -> NDArray[np.bool_] | None:  # noqa: ANN401
+    def _differs(self, who: Ints, slots: Any, steps: Rows) -> NDArray[np.bool_] | None:
         """Tell where the observations are not those that wait in these rows; None where all are."""
         count = len(who)
         differs: NDArray[np.bool_] | None = None
@@ -123,7 +126,7 @@ class WideWriter:
                     differs = unlike if differs is None else differs | unlike
         return differs
 
-    def _put_columns(self, who: Ints, slots: Any, runs: Runs, steps: Rows) -> None:  # noqa: ANN401
+    def _put_columns(self, who: Ints, slots: Any, runs: Runs, steps: Rows) -> None:
         rows = self._first_rows[who] + slots
         after = rows + np.where(slots + 1 < self._slots, 1, 1 - self._slots)
         first = runs == 0  # inside an episode the observation is there already, as the last step's successor
@@ -150,7 +153,7 @@ class WideWriter:
             self._final[at] = self._writer.close(int(who[at]), int(heads[at]), obs, frames)
         return ended
 
-    def _mirror(self, who: Ints, slots: Any, *, level: bool) -> None:  # noqa: ANN401
+    def _mirror(self, who: Ints, slots: Any, *, level: bool) -> None:
         low, high = (slots, slots) if level else (slots.min(), slots.max())
         if low >= MIRROR and high + 1 < self._slots:
             return
@@ -161,9 +164,7 @@ class WideWriter:
     def _view(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> Array:
         """Give a field of every staged pair, without a copy."""
         inner = np.empty(shape, dtype).strides
-        return np.ndarray(
-            (len(self._stage), *shape), dtype, self._stage, offset, (self._stage.dtype.itemsize, *inner)
-        )
+        return np.ndarray((len(self._stage), *shape), dtype, self._stage, offset, (self._stage.dtype.itemsize, *inner))
 
 
 def _unlike(waiting: Array, came: Array) -> NDArray[np.bool_]:

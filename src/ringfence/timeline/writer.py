@@ -24,10 +24,10 @@ class Writer:
         shape = store.shape
         self._store, self._shape = store, shape
         self._slots, self._rows = shape.slots, shape.rows
-        self._heads = memoryview(store.marks[0])
-        self._ages = memoryview(store.ages)
+        self._heads = store.marks[0].data
+        self._ages = store.ages.data
         self._open = np.zeros(shape.streams, np.int32)  # steps of the episode that each stream is in
-        self._runs = memoryview(self._open)
+        self._runs = self._open.data
         self._obs_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role == "obs"]
         self._other_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role != "obs"]
         self.breaks = 0
@@ -125,9 +125,7 @@ class Writer:
 
     def _differs(self, row: int, frames: tuple[bytes, ...]) -> bool:
         store = self._store
-        return any(
-            store.frame(column, row) != frame for column, frame in zip(self._obs_columns, frames, strict=True)
-        )
+        return any(store.frame(column, row) != frame for column, frame in zip(self._obs_columns, frames, strict=True))
 
     def _put_frames(self, row: int, frames: tuple[bytes, ...], others: tuple[bytes, ...]) -> None:
         """Write big fields. An observation that continues the step before is there already."""
@@ -140,6 +138,7 @@ class Writer:
                 put(column, row, frame)
 
     def mirror(self, stream: int, slot: int) -> None:
+        """Keep the rows behind a ring's end equal to its first ones, after a write at a slot near either."""
         if slot + 1 == self._slots:
             self._store.unmirror(stream)
         self._store.mirror(stream)

@@ -20,7 +20,7 @@ class Batch(Mapping[str, Any]):
 
     _recipes: Mapping[str, Recipe] = MappingProxyType({})
 
-    def __init__(self, taken: Any) -> None:  # noqa: ANN401  (what the recipes read)
+    def __init__(self, taken: Any) -> None:
         self._taken = taken
 
     @classmethod
@@ -36,11 +36,11 @@ class Batch(Mapping[str, Any]):
         batch.__dict__.update(arrays)
         return batch
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:
         """Refuse an unknown field by the names of those there are."""
         raise AttributeError(f"{name!r} is not in this batch, which has {', '.join(self._recipes)}")
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (an array, or a tree of them)
+    def __getitem__(self, name: str) -> Any:
         """Give a field; KeyError names the fields there are."""
         if name not in self._recipes:
             raise KeyError(f"{name!r} is not in this batch, which has {', '.join(self._recipes)}")
@@ -62,21 +62,21 @@ class Batch(Mapping[str, Any]):
         """Name the fields."""
         return f"Batch({', '.join(self._recipes)})"
 
-    def torch(self, device: Any = None) -> Batch:  # noqa: ANN401  (a torch.device, or its name)
+    def torch(self, device: Any = None) -> Batch:
         """Give the same batch as tensors, on the CPU without a further copy, elsewhere with one transfer a field.
 
         Raises:
             ImportError: PyTorch is not installed: ``pip install ringfence[torch]``.
         """
         try:
-            import torch  # noqa: PLC0415  (the core imports without it)
+            import torch
         except ImportError as error:
             raise ImportError("Batch.torch() needs PyTorch: pip install 'ringfence[torch]'") from error
         if device is None:
             move: Callable[[np.ndarray[Any, Any]], Any] = torch.from_numpy
         else:
 
-            def move(array: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401
+            def move(array: np.ndarray[Any, Any]) -> Any:
                 return torch.from_numpy(array).to(device)
 
         return Batch.of({name: _each(self[name], move) for name in self._recipes})
@@ -90,14 +90,14 @@ class _Made:
     def __init__(self, name: str, recipe: Recipe) -> None:
         self._name, self._recipe = name, recipe
 
-    def __get__(self, batch: Any, owner: type) -> Any:  # noqa: ANN401
+    def __get__(self, batch: Any, owner: type) -> Any:
         if batch is None:
             return self
-        value = batch.__dict__[self._name] = self._recipe(batch._taken)
+        value = batch.__dict__[self._name] = self._recipe(batch._taken)  # noqa: SLF001  (a part of Batch)
         return value
 
 
-def _each(tree: Any, move: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+def _each(tree: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: _each(part, move) for key, part in tree.items()}
     if isinstance(tree, tuple):

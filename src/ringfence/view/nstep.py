@@ -59,5 +59,9 @@ class NStep:
 
     def _sum(self, rewards: Array) -> Array:
         dtype = self._reward.dtype if self._reward.dtype.kind == "f" else np.float32
-        total: Array = np.tensordot(self._gammas, rewards.astype(np.float64), (0, 1)) if rewards.ndim > 2 else rewards.astype(np.float64) @ self._gammas
+        total: Array = (
+            np.tensordot(self._gammas, rewards.astype(np.float64), (0, 1))
+            if rewards.ndim > 2
+            else rewards.astype(np.float64) @ self._gammas
+        )
         return total.astype(dtype)

@@ -78,8 +78,8 @@ class Transitions:
             if timeline.untouched(look, anchors, window.before, self._n - 1):
                 return self._batch(taken)
         raise NotEnoughData(
-            f"the ring of {timeline.capacity} steps a stream turned over {ATTEMPTS} times while {count} transitions were "
-            "being read; give it more capacity, or draw fewer at a time"
+            f"the ring of {timeline.capacity} steps a stream was overtaken {ATTEMPTS} times while {count} transitions "
+            "were being read; give it more capacity, or draw fewer at a time"
         )
 
     def can_sample(self, count: int = 1) -> bool:
@@ -138,7 +138,7 @@ class Transitions:
 class _Recipes:
     """How each field of a batch of transitions is made."""
 
-    def __init__(self, layout: Any, n_step: int, gamma: float) -> None:  # noqa: ANN401
+    def __init__(self, layout: Any, n_step: int, gamma: float) -> None:
         self._layout, self._n, self._gamma = layout, n_step, gamma
         self._offsets = {place.leaf.name: place for place in layout.packed}
         self._columns = {leaf.name: leaf for leaf in layout.columns}
@@ -163,7 +163,7 @@ class _Recipes:
         recipes["probabilities"] = lambda taken: np.full(len(taken.block), 1 / taken.legal)
         return recipes
 
-    def _tree(self, spec: Any, name: str, kind: str, shift: int) -> Recipe:  # noqa: ANN401
+    def _tree(self, spec: Any, name: str, kind: str, shift: int) -> Recipe:
         if isinstance(spec, Field):
             return self._leaf(name, kind, shift)
         parts = {leaf: self._leaf(leaf, kind, shift) for leaf, _ in tree.leaves(spec, name)}
