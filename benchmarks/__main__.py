@@ -1,5 +1,6 @@
 """The command line: `python -m benchmarks --help`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog=EXAMPLE)
 def main(
     works: Annotated[list[str] | None, typer.Argument(metavar="[WORK]...", help=f"Of: {', '.join(WORKS)}.")] = None,
+    *,
     peers: Annotated[str, typer.Option(help="Names with commas between.")] = ",".join(PEERS),
     rounds: Annotated[int, typer.Option(min=1, help="How often each peer is timed.")] = 7,
     seconds: Annotated[float, typer.Option(help="How long each time.")] = 0.2,
@@ -35,6 +37,8 @@ def main(
     for name, known in [(work, WORKS) for work in works or ()] + [(peer, PEERS) for peer in chosen]:
         if name not in known:
             raise typer.BadParameter(f"{name!r} is not one of: {', '.join(known)}")
+    if cpu not in os.sched_getaffinity(0):
+        raise typer.BadParameter(f"there is no CPU {cpu} here, only {sorted(os.sched_getaffinity(0))}")
     console, results = Console(), []
     console.width = max(console.width, WIDTH)
     with Console(stderr=True).status("") as status:

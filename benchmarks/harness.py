@@ -46,9 +46,12 @@ class Worker:
             return None
 
     def time(self, case: str) -> None:
-        """Have one more chunk of a case timed."""
-        self.pipe.send(case)
-        self.result.times.setdefault(case, []).append(self.pipe.recv())
+        """Have one more chunk of a case timed; a worker that dies of it is out."""
+        try:
+            self.pipe.send(case)
+            self.result.times.setdefault(case, []).append(self.pipe.recv())
+        except (EOFError, ConnectionError):
+            self.result.ready = Ready(failed=f"the worker died in {case}")
 
     def close(self) -> None:
         """End the process; what it holds is gone when this returns."""
@@ -76,7 +79,7 @@ def measure(
         for turn in range(rounds):
             for case in dict.fromkeys(case for worker in workers for case in worker.result.ready.cases):
                 able = [worker for worker in workers if case in worker.result.ready.cases]
-                first = turn % len(able)  # nobody always follows the same neighbour
+                first = turn % max(1, len(able))  # nobody always follows the same neighbour
                 for worker in able[first:] + able[:first]:
                     tell(f"{work}: round {turn + 1} of {rounds}, {case}, {worker.result.peer}")
                     worker.time(case)

@@ -106,7 +106,7 @@ def memory(peer: str, size: Size) -> Bench:
     data = Steps.generate(size.capacity)
     before = resident()
     ring = build(size.capacity)
-    constructed = resident() - before
+    built = resident() - before
     ring.fill(data)
     filled = resident() - before
     added, stop = 0, perf_counter() + size.seconds
@@ -117,8 +117,8 @@ def memory(peer: str, size: Size) -> Bench:
             break
     del row
     after = resident() - before
-    bench.facts = {"nbytes": ring.nbytes, "constructed": constructed - ring.nbytes, "filled": filled - ring.nbytes}
-    bench.facts |= {"after adds": after - ring.nbytes, "growth": after - filled, "adds": added}
+    bench.facts = {"nbytes": ring.nbytes, "built": built - ring.nbytes, "filled": filled - ring.nbytes}
+    bench.facts |= {"later": after - ring.nbytes, "growth": after - filled, "adds": added}
     return bench
 
 

@@ -131,7 +131,6 @@ def plan(
     Raises:
         ValueError: Neither capacity nor budget is given, or one of the numbers makes no sense.
         SchemaError: A stream's share is shorter than one stack of frames.
-        BudgetExceeded: Not even the smallest ring fits the budget.
     """
     streams, episode_length = _count("streams", streams), _count("episode_length", episode_length)
     layout = Layout.of(schema)

@@ -157,13 +157,13 @@ class Replay:
 
     # -- reading
 
-    def sample(self, count: int) -> Batch:
-        """Draw ``count`` one-step transitions, uniformly and with replacement; fields as in :meth:`transitions`.
+    def sample(self, n: int) -> Batch:
+        """Draw ``n`` one-step transitions, uniformly and with replacement; fields as in :meth:`transitions`.
 
         Raises:
             NotEnoughData: Nothing can be drawn; the text holds the counts.
         """
-        return self._default.sample(count)
+        return self._default.sample(n)
 
     def transitions(self, n_step: int = 1, gamma: float = 0.99, draw: Draw | None = None) -> Transitions:
         """Give a view of the ring as transitions over ``n_step`` steps.
@@ -171,8 +171,7 @@ class Replay:
         Its batches hold ``obs``, ``action``, ``reward`` (the discounted sum over the steps used), ``next_obs``,
         ``terminated`` and ``truncated`` (of the last step used), the declared extras, ``discount`` (what to multiply
         the value of ``next_obs`` by: ``gamma ** steps``, 0 where terminated), ``steps`` (used: n, or fewer at an
-        episode's end and at the newest step), ``ids``, ``weights`` and ``probabilities``. Observations of a stacked
-        field share their frames with the next observations of the same batch.
+        episode's end and at the newest step), ``ids``, ``weights`` and ``probabilities``.
 
         Args:
             n_step: Steps of one transition.
@@ -244,7 +243,10 @@ class Replay:
         return int(stream)
 
     def _checked_streams(self, streams: Any) -> Ints:
-        who = np.asarray(streams)
+        try:
+            who = np.asarray(streams)
+        except ValueError as error:
+            raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}") from error
         if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
             raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}")
         if who.size and (who.min() < 0 or who.max() >= self._streams):

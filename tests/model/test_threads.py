@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,62 @@ class Adder(threading.Thread):
             self.error = error
 
 
+class Stepper:
+    """Run a call in a thread of its own that stops at chosen lines, so that two calls interleave as told.
+
+    Args:
+        call: what to run.
+        room: only lines of files of this room of the package count.
+    """
+
+    def __init__(self, call: Callable[[], Any], room: str) -> None:
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.where = "the start"
+        self.finished = False
+        self._call, self._room = call, f"/ringfence/{room}/"
+        self._left = 0
+        self._go, self._paused = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def step(self, lines: int) -> None:
+        """Go on for so many lines, or to the end."""
+        if not self.finished:
+            self._left = lines
+            self._go.release()
+            self._paused.acquire()
+
+    def finish(self) -> None:
+        """Go on to the end."""
+        self.step(10**9)
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._go.acquire()
+        sys.settrace(self._enter)
+        try:
+            self.result = self._call()
+        except Exception as error:  # noqa: BLE001  (it would be lost with the thread; the test looks at it)
+            self.error = error
+        finally:
+            sys.settrace(None)
+            self.finished = True
+            self._paused.release()
+
+    def _enter(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
+        return self._line if self._room in frame.f_code.co_filename else None
+
+    def _line(self, frame: FrameType, event: str, _arg: Any) -> Callable[..., Any]:
+        if event == "line":
+            if not self._left:
+                self.where = f"{frame.f_code.co_name}:{frame.f_lineno}"
+                self._paused.release()
+                self._go.acquire()
+            self._left -= 1
+        return self._line
+
+
 @pytest.fixture
 def _eager_switches() -> Iterator[None]:
     """Let threads take turns every few bytecodes: the default of 5 ms would let most calls run in one piece."""
@@ -189,6 +246,33 @@ def test_a_reader_never_sees_a_torn_transition(n_step: int, put: Callable[[Repla
     assert not finding, f"after {adder.number} steps and {batches} batches: {finding}"
     assert batches > 20, f"only {batches} batches: nothing was tested"
     assert adder.number > 5 * 24, f"only {adder.number} steps: nothing was tested"
+
+
+@pytest.mark.parametrize("put", [add_one_stream, extend_all_streams], ids=["add", "extend"])
+@pytest.mark.parametrize(
+    "number", [EPISODES + 5, 2 * EPISODES - 1, EPISODES + BREAK + 1], ids=["inside", "at an end", "after a break"]
+)
+def test_a_sample_and_an_add_may_interleave_at_any_line(put: Callable[[Replay, int], None], number: int) -> None:
+    """An add that stops at some line while a sample begins, and ends in the midst of it, tears no transition."""
+    writer_line = 0
+    finished = False
+    while not finished:
+        writer_line += 1
+        for reader_line in range(8, 60, 4):
+            replay = Replay(SCHEMA, capacity=12, streams=1, seed=reader_line)
+            for earlier in range(number):
+                put(replay, earlier)
+            writer = Stepper(lambda replay=replay: put(replay, number), "timeline")
+            reader = Stepper(lambda replay=replay: replay.transitions(gamma=GAMMA).sample(16), "view")
+            writer.step(writer_line)
+            reader.step(reader_line)
+            where = f"add stopped at {writer.where}, sample at {reader.where}"
+            finished = writer.finished
+            writer.finish()
+            reader.finish()
+
+            assert (writer.error, reader.error) == (None, None), where
+            assert not torn(reader.result, 1), f"{where}: {torn(reader.result, 1)}"
 
 
 def test_a_torn_row_is_noticed() -> None:

@@ -48,11 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-@app.callback()
-def _about(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
+def _tell_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"ringfence {__version__}")
         raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and stop.")
+]
+
+
+@app.callback()
+def _about(*, version: Version = False) -> None:
+    """Take what is asked of the program rather than of a command."""
 
 
 def _refuse(text: str, code: int) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KINDS = (".png", ".svg", ".pdf")
 INK, MUTED, GRID = "#1f2328", "#656d76", "#d8dee4"
 RING, PROCESS, LINE, PLAN = "#cfe3fa", "#eceff2", "#0b5cad", "#bc4c00"
+THIN = 0.1  # of the height: no room for words
 
 
 def check(path: Path) -> None:
@@ -45,7 +46,7 @@ def draw(path: Path, verdict: Verdict, trace: Trace) -> None:
     if verdict.full_at is not None:
         _draw_full(upper, lower, verdict, scale)
     lower.set_xlim(0, max(verdict.made / scale, 1e-9))
-    lower.set_xlabel(f"{unit}steps of {verdict.env}", color=INK)
+    lower.set_xlabel(f"{unit}steps", color=INK)
     figure.savefig(path)
 
 
@@ -59,13 +60,15 @@ def _draw_whole(axes: Axes, verdict: Verdict, steps: Any, resident: Any) -> None
     axes.fill_between(edges, before, top, color=RING, linewidth=0)
     middle = edges[1] * 0.02
     axes.text(middle, before / 2, "Python, NumPy, the environment", color=MUTED, va="center")
-    ring = f"the ring, taken before the first step: {format_bytes(verdict.nbytes)}"
-    axes.text(middle, (before + top) / 2, ring, color=LINE, va="center")
+    if top - before > THIN * top:
+        ring = f"the ring, taken before the first step: {format_bytes(verdict.nbytes)}"
+        axes.text(middle, (before + top) / 2, ring, color=LINE, va="center")
     axes.plot(steps, resident / scale, color=LINE, linewidth=1.8, label="resident memory", zorder=3)
     axes.axhline(top, color=PLAN, linewidth=1.4, linestyle=(0, (4, 3)), label="planned", zorder=4)
-    axes.set_ylim(0, 1.25 * max(top, float(np.max(resident)) / scale))
+    axes.set_ylim(0, 1.2 * max(top, float(np.max(resident)) / scale))
     axes.set_ylabel(unit, color=INK)
-    axes.legend(loc="upper left", ncols=2, frameon=False, labelcolor=INK, borderaxespad=0.2)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, labelcolor=INK, borderaxespad=0.1)
+    axes.set_title(f"{verdict.env}, {verdict.made:,} steps", loc="left", color=INK, fontsize=11)
     _clean(axes)
 
 

@@ -11,6 +11,7 @@ from ringfence.cli import show
 from ringfence.units import format_bytes
 
 LINES = 10  # in a log, for a whole run
+QUIET = 60  # seconds at most between two of them
 
 
 class Progress:
@@ -38,7 +39,8 @@ class Progress:
         )
         self._task = self._bar.add_task("", total=steps, rate="", memory="", ring="")
         self._seen = (0, time.perf_counter())
-        self._next = 0
+        self._stride = max(1, steps // LINES)
+        self._next, self._late = self._stride, time.perf_counter() + QUIET
         self._bar.start()
 
     def close(self) -> None:
@@ -47,7 +49,11 @@ class Progress:
 
     def stage(self, text: str) -> None:
         """Say what is being done before the first step."""
-        self._bar.update(self._task, description=text, refresh=True)
+        self._seen = 0, time.perf_counter()
+        if self._live:
+            self._bar.update(self._task, description=text, refresh=True)
+        else:
+            self._page.print(text)
 
     def update(self, made: int, resident: int, held: int) -> None:
         """Show the figures of this moment."""
@@ -61,6 +67,6 @@ class Progress:
             self._bar.update(
                 self._task, completed=made, description=steps, rate=rate, memory=memory, ring=ring, refresh=True
             )
-        elif made >= self._next:
-            self._next = made + max(1, self._steps // LINES)
+        elif made >= self._next or now >= self._late:
+            self._next, self._late = made - made % self._stride + self._stride, now + QUIET
             self._page.print(f"{made:,} of {self._steps:,} steps, {rate}, {memory}, {ring}")

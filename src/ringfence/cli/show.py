@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
@@ -30,8 +31,8 @@ def decimal(nbytes: float, digits: int) -> str:
     while power + 1 < len(_UNITS) and float(f"{nbytes / 1000**power:.{digits}g}") >= 1000:
         power += 1
     size = nbytes / 1000**power
-    whole = len(str(int(size)))
-    return f"{size:,.{max(0, digits - whole) if power or size % 1 else 0}f} {_UNITS[power]}"
+    decimals = max(0, digits - len(str(int(size)))) if power else min(1, size % 1)
+    return f"{size:,.{math.ceil(decimals)}f} {_UNITS[power]}"
 
 
 def plan_table(plan: Plan) -> Table:

@@ -21,7 +21,7 @@ class Trace:
     """
 
     def __init__(self, steps: int) -> None:
-        self._table = np.zeros((2, ROOM), np.int64)
+        self._table = np.full((2, ROOM), -1, np.int64)  # zeros would be paid for page by page, during the run
         self._count = 0
         self.full_at: int | None = None
         self.full: int | None = None

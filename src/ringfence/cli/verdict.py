@@ -52,10 +52,11 @@ class Verdict:
     marks: Marks
     full_at: int | None
     """The step at which the ring was full."""
+    capacity: int
     held: int
     """Transitions held at the end."""
     early: int
-    """Transitions that went before the ring was full of them, since episodes were shorter than planned for."""
+    """Transitions that went while there was room for them, since episodes were shorter than planned for."""
     slope: Slope | None
     """None where too few measurements were taken to draw a line."""
     watched: int
@@ -123,13 +124,13 @@ class Verdict:
 
     def _trend(self) -> list[Line]:
         since = "the ring was built" if self.marks.full is None else "the ring was full"
-        held = "" if not self.early else f", {self.early:,} went early: episodes are shorter than --episode-length"
+        short = "episodes are shorter than --episode-length, so the oldest go early" if self.early else ""
         lines = [
             Line(
                 f"growth since {since}", _signed(self.growth), f"less than {format_bytes(GROWTH)}", self.growth < GROWTH
             ),
             Line("beyond nbytes at the end", _signed(self.beyond)),
-            Line("transitions held", f"{self.held:,}", held.removeprefix(", ")),
+            Line("transitions held", f"{self.held:,} of {self.capacity:,}", short),
         ]
         if self.slope is None or math.isinf(self.slope.low):
             return [*lines, Line("slope", "too few measurements")]

@@ -9,7 +9,7 @@ Sen's measurements are independent, and those of resident memory are not: it goe
 they are, their interval is several times too narrow, and one late stair in a flat run passes for growth. So ``n`` of
 them are counted as ``n (1 - r) / (1 + r)`` independent ones, which is exact for a first-order autoregressive series
 (Bayley and Hammersley 1946); ``r`` is the correlation of each residual's rank with the next one's, of ranks so that a
-spike does not decide it, and never below zero. At least five are counted: with fewer no ranks make a 95 % interval,
+spike does not decide it, and never below zero. At least six are counted: with fewer no ranks make a 95 % interval,
 and a run that accelerates, all of whose pairs rise, would go undecided.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 DEVIATIONS = 1.96  # of a normal distribution: 95 % lie within
-LEAST = 5  # measurements; both ends of the interval are then the extremes of all pairs
+LEAST = 6  # measurements; with five, the ranks would lie outside of what there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Slope:
 
     per_step: float
     low: float
-    """Minus infinity where there are fewer than five measurements."""
+    """Minus infinity where there are fewer than six measurements."""
     high: float
-    """Infinity where there are fewer than five measurements."""
+    """Infinity where there are fewer than six measurements."""
 
 
 def slope(steps: ArrayLike, nbytes: ArrayLike) -> Slope:

@@ -30,11 +30,15 @@ def fit(name: str, value: Any, shape: tuple[int, ...], field: Field) -> NDArray[
     kept = field.kept
     if type(value) is np.ndarray and value.dtype is F8 and kept is F4 and value.shape == shape:
         flat = value.ravel()  # MuJoCo's observations, each step: a third of the time of the general way below
-        if flat.dot(flat) <= FITS_F4:  # false for NaN and infinity, which the general way sorts out
+        with np.errstate(over="ignore"):
+            small = flat.dot(flat) <= FITS_F4
+        if small:  # not so with NaN and infinity, which the general way sorts out
             return value.astype(F4)
     array = as_array(name, value)
     if array.shape != shape:
         raise SchemaError(f"{name}: expected shape {shape}, got {array.shape}; nothing is broadcast or squeezed")
+    if not array.size:  # no streams: whatever dtype an empty list has, nothing of it is lost
+        return array.astype(kept)
     if field.finite and array.dtype.kind == "f":
         _check(name, np.isfinite(array), array, "a finite value")
     if array.dtype == kept:
@@ -52,6 +56,8 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         raise SchemaError(
             f"{name}: this tensor requires grad; a graph kept in memory grows for ever. Pass value.detach()"
         )
+    if isinstance(value, np.ma.MaskedArray):
+        raise SchemaError(f"{name}: a masked array has values that are not there; pass value.filled(...)")
     if isinstance(value, np.ndarray):
         array: NDArray[Any] = value
     else:
@@ -60,6 +66,8 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors on a device
             raise SchemaError(f"{name}: {type(value).__name__} cannot be read as an array ({error})") from error
     if array.dtype.kind not in "biuf":
+        if isinstance(value, int):
+            raise SchemaError(f"{name}: expected a value that fits 64 bits, got {value}")
         raise SchemaError(f"{name}: expected numbers, got dtype {array.dtype} ({type(value).__name__})")
     return array
 
@@ -79,9 +87,23 @@ def _cast(name: str, array: NDArray[Any], kept: np.dtype[Any]) -> NDArray[Any]:
         wide = array.astype(np.uint8) if array.dtype.kind == "b" else array
         _check(name, (wide >= limits.min) & (wide <= limits.max), array, f"a value that fits {kept}")
         return array.astype(kept)
-    cast = array.astype(kept)
-    _check(name, cast == array, array, f"a value that {kept} holds exactly")
+    with np.errstate(over="ignore"):
+        cast = array.astype(kept)
+    exact = cast == array if kept.kind == "b" else _exact(array, cast)
+    _check(name, exact, array, f"a value that {kept} holds exactly")
     return cast
+
+
+def _exact(integers: NDArray[Any], floats: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which integers a float holds to the last digit; NumPy would compare them as float64, which rounds too."""
+    digits = np.finfo(floats.dtype).nmant + 1
+    wide = integers.astype(np.uint8) if integers.dtype.kind == "b" else integers
+    small = (wide <= 2**digits) & (wide >= (-(2**digits) if wide.dtype.kind == "i" else 0))
+    if small.all():
+        return small
+    finite = np.isfinite(floats)
+    pairs = zip(wide.ravel().tolist(), np.where(finite, floats, 0.5).ravel().tolist(), strict=True)
+    return np.array([number == float_ for number, float_ in pairs], np.bool_).reshape(wide.shape)
 
 
 def _check(name: str, good: NDArray[np.bool_], array: NDArray[Any], expected: str) -> None:

@@ -7,6 +7,7 @@ A step that is refused has touched nothing, since every value is checked before 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,6 +34,7 @@ Step = tuple[bytes, bytes, bytes, tuple[bytes, ...], tuple[bytes, ...], tuple[by
 StepCheck = Callable[..., Step]
 CODES = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
 CODES |= {"f2": "e", "f4": "f", "f8": "d"}
+SHORT = 64  # numbers; longer arrays are rounded faster by NumPy
 INTEGERS = frozenset({int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64})
 # What struct packs exactly or refuses, by kind of field. Every other type goes the slow, careful way first.
 QUICK: dict[str, frozenset[type]] = {
@@ -160,13 +162,24 @@ def _array(field: Field, name: str) -> Callable[[Any], bytes]:
     fit, shape, presented = cast.fit, field.shape, field.presented
     newest = -1 if field.stack_axis == 0 else (..., -1)
 
+    # MuJoCo's observations are float64, each step: struct rounds them to float32 and refuses what overflows, in one go
+    size = math.prod(shape)
+    pack = struct.Struct(f"={size}f").pack if field.kept == np.float32 and size <= SHORT and not field.finite else None
+    ndarray, double = np.ndarray, cast.F8
+
     def encode(value: Any) -> bytes:
+        if pack is not None and type(value) is ndarray and value.dtype is double and value.shape == shape:
+            try:
+                return pack(*value.ravel().tolist())
+            except OverflowError:
+                pass  # fit names the place
         return fit(name, value, shape, field).tobytes()
 
     def encode_newest(value: Any) -> bytes:
-        given = np.shape(value)
+        value = cast.as_array(name, value)
+        given = value.shape
         if given == presented:
-            value = cast.as_array(name, value)[newest]
+            value = value[newest]
         elif given != shape:
             raise SchemaError(f"{name}: expected shape {shape} (one frame) or {presented} (the stack), got {given}")
         return fit(name, value, shape, field).tobytes()

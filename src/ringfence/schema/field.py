@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,7 +39,7 @@ class Field:
 
     def __init__(
         self,
-        shape: int | Sequence[int],
+        shape: int | Iterable[int],
         dtype: DTypeLike,
         stored: DTypeLike | None = None,
         stack: int | None = None,
@@ -54,8 +54,8 @@ class Field:
             SchemaError: A dtype that memory cannot hold (object, text), a ``stored`` dtype that is not narrower and of
                 the same kind, a stack below 1, or a shape with a size below 1.
         """
-        sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-        if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+        sizes = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
+        if not all(_is_count(size) for size in sizes):
             raise SchemaError(f"shape: expected sizes of 1 or more, got {shape!r}")
         plain = _plain_dtype("dtype", dtype)
         values = {
@@ -72,7 +72,7 @@ class Field:
         self._check_stack()
 
     def _check_stack(self) -> None:
-        if self.stack is not None and (not isinstance(self.stack, int | np.integer) or self.stack < 1):
+        if self.stack is not None and not _is_count(self.stack):
             raise SchemaError(f"stack: expected a number of frames of 1 or more, got {self.stack!r}")
         if self.stack_axis not in (0, -1):
             raise SchemaError(f"stack_axis: expected 0 or -1, got {self.stack_axis!r}")
@@ -103,8 +103,14 @@ class Field:
         return f"{self.shape} {self.dtype}{kept}{stack}"
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+
+
 def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     try:
+        if dtype is None:
+            raise TypeError
         plain = np.dtype(dtype)
     except TypeError as error:
         raise SchemaError(f"{name}: {dtype!r} is not a dtype that NumPy knows") from error
@@ -119,6 +125,6 @@ def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 def _narrower(dtype: np.dtype[Any], stored: Any) -> np.dtype[Any]:
     kept = _plain_dtype("stored", stored)
     same_kind = kept.kind == dtype.kind or {kept.kind, dtype.kind} == {"i", "u"}
-    if not same_kind or kept.itemsize > dtype.itemsize:
-        raise SchemaError(f"stored: expected a narrower dtype of the same kind as {dtype}, got {kept}")
+    if not same_kind or not np.can_cast(kept, dtype):
+        raise SchemaError(f"stored: expected a narrower dtype that widens to {dtype} without loss, got {kept}")
     return kept

@@ -92,10 +92,10 @@ def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:
 def _careful(shape: tuple[int, ...], field: Field, name: str, value: Any) -> Array:
     """Fit one array; of presented stacks the newest frames are kept."""
     if field.stack is not None:
-        given, stacks = np.shape(value), (shape[0], *field.presented)
+        value = cast.as_array(name, value)
+        given, stacks = value.shape, (shape[0], *field.presented)
         if given == stacks:
-            array = cast.as_array(name, value)
-            value = array[:, -1] if field.stack_axis == 0 else array[..., -1]
+            value = value[:, -1] if field.stack_axis == 0 else value[..., -1]
         elif given != shape:
             raise SchemaError(f"{name}: expected shape {shape} (frames) or {stacks} (stacks), got {given}")
     return cast.fit(name, value, shape, field)

@@ -50,16 +50,16 @@ class Schema:
         reward: Field | None = None,
         extras: Mapping[str, Field] | None = None,
     ) -> None:
-        self.obs = obs
-        self.action = action
+        self.obs = tree.copied(obs)
+        self.action = tree.copied(action)
         self.reward = Field((), np.float32) if reward is None else reward
         self.extras = dict(extras or {})
         self._leaves = tuple(self._collect())
 
     def _collect(self) -> list[Leaf]:
-        taken = sorted(self.extras.keys() & RESERVED)
-        if taken:
-            raise SchemaError(f"extras: {', '.join(taken)} is a name that a batch already uses; choose another")
+        self._check_extras()
+        if not isinstance(self.reward, Field):
+            raise SchemaError(f"reward: expected a Field, got {self.reward!r}")
         parts: list[tuple[str, Any, Role]] = [
             ("obs", self.obs, "obs"),
             ("action", self.action, "action"),
@@ -73,11 +73,22 @@ class Schema:
                     raise SchemaError(f"{name}: expected a Field, or a dict or tuple of them, got {field!r}")
                 if field.stack is not None and role != "obs":
                     raise SchemaError(f"{name}: only observations can be stacked")
+                if any(leaf.name == name for leaf in found):
+                    raise SchemaError(f"{name}: two fields have this name once the keys are joined by dots")
                 found.append(Leaf(name, field, role))
         for top, role in (("obs", "obs"), ("action", "action")):
             if not any(leaf.role == role for leaf in found):
                 raise SchemaError(f"{top}: has no field")
         return found
+
+    def _check_extras(self) -> None:
+        for name, field in self.extras.items():
+            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name == "self":
+                raise SchemaError(f"extras: {name!r} cannot be passed by keyword; choose a plain name")
+            if name in RESERVED:
+                raise SchemaError(f"extras: {name} is a name that a batch already uses; choose another")
+            if not isinstance(field, Field):
+                raise SchemaError(f"extras: {name}: expected a Field, got {field!r}")
 
     @classmethod
     def from_spaces(

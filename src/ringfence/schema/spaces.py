@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ringfence.errors import SchemaError
+from ringfence.schema import tree
 from ringfence.schema.field import Field, Pad
 
 
@@ -24,34 +25,50 @@ def fields(space: Any, name: str, *, keep_float64: bool) -> Any:
         dtype = np.dtype(space.dtype)
         if dtype == np.float64 and not keep_float64:
             dtype = np.dtype(np.float32)
-        return Field(tuple(space.shape or ()), dtype)
+        try:
+            return Field(tuple(space.shape or ()), dtype)
+        except SchemaError as error:
+            raise SchemaError(f"{name}: {error}") from None
     raise SchemaError(
         f"{name}: a {type(space).__name__} space has no fixed shape; Box, Discrete, MultiDiscrete, MultiBinary, Dict "
         "and Tuple can be stored (encode the others into one of these)"
     )
 
 
-def unstack(tree: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:
+def unstack(spec: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:
     """Turn fields that hold stacks of frames into fields that keep one frame and present the stack."""
-    if isinstance(tree, dict):
-        return {key: unstack(part, f"{name}.{key}", stack, stack_axis, pad) for key, part in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(unstack(part, f"{name}.{place}", stack, stack_axis, pad) for place, part in enumerate(tree))
-    shape = tree.shape
+    if isinstance(spec, dict):
+        return {key: unstack(part, f"{name}.{key}", stack, stack_axis, pad) for key, part in spec.items()}
+    if isinstance(spec, tuple):
+        return tuple(unstack(part, f"{name}.{place}", stack, stack_axis, pad) for place, part in enumerate(spec))
+    shape = spec.shape
     if not shape or shape[0 if stack_axis == 0 else -1] != stack:
         raise SchemaError(f"{name}: stack={stack} on axis {stack_axis} does not match the space's shape {shape}")
     frame = shape[1:] if stack_axis == 0 else shape[:-1]
-    return Field(frame, tree.dtype, stack=stack, stack_axis=stack_axis, pad=pad)
+    return Field(frame, spec.dtype, stack=stack, stack_axis=stack_axis, pad=pad)
 
 
 def found_stack(env: Any) -> dict[str, Any]:
-    """Give the ``from_spaces`` options of the outermost frame stack among the wrappers, empty where there is none.
+    """Give the ``from_spaces`` options of the frame stack among the wrappers of an environment, empty where none is.
 
-    A stack padded with a custom observation is left alone: it is stored whole, since nothing else would be true.
+    A stack is only found where what it gives reaches us as it is: another wrapper may have changed the frames since, and
+    then the stack is stored whole. So is one that is padded with anything but its first frame or zeros.
     """
-    pads = {"reset": "first", "zero": "zero"}
-    while env is not None:
-        if type(env).__name__ == "FrameStackObservation" and env.padding_type in pads:
-            return {"stack": int(env.stack_size), "pad": pads[env.padding_type]}
-        env = getattr(env, "env", None)
+    from gymnasium import ObservationWrapper
+
+    space = getattr(env, "single_observation_space", None) or env.observation_space
+    inner = getattr(env, "unwrapped", env)
+    layer = inner.envs[0] if getattr(inner, "envs", None) else env
+    while layer is not None and not isinstance(layer, ObservationWrapper):
+        if type(layer).__name__ == "FrameStackObservation":
+            pads = {"reset": "first"} if _any(layer.padding_value) else {"reset": "first", "zero": "zero"}
+            if layer.observation_space == space and layer.padding_type in pads:
+                return {"stack": int(layer.stack_size), "pad": pads[layer.padding_type]}
+            return {}
+        layer = getattr(layer, "env", None)
     return {}
+
+
+def _any(value: Any) -> bool:
+    """Tell whether an observation has anything but zeros."""
+    return any(np.any(leaf) for _, leaf in tree.leaves(value, ""))

@@ -29,6 +29,13 @@ def rebuild(tree: Any, take: Callable[[str], Any], name: str) -> Any:
     return take(name)
 
 
+def copied(tree: Any) -> Any:
+    """Give a tree of the same leaves that nobody else can change."""
+    if isinstance(tree, Mapping):
+        return {key: copied(part) for key, part in tree.items()}
+    return tuple(copied(part) for part in tree) if isinstance(tree, tuple) else tree
+
+
 def values(tree: Any, given: Any, name: str) -> Iterator[Any]:
     """Yield what was given for each leaf of ``tree``, in the tree's order.
 

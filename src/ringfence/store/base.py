@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ringfence.schema import Layout
 
-MIRROR = 8  # rows at each ring's end that repeat its first ones, so that a window of up to 9 steps is one run of bytes
+MIRROR = (
+    8  # rows at each ring's end that repeat its first ones, so that a step and what follows it are one run of bytes
+)
 SPARE = 2  # slots beyond the capacity: the newest step's successor, and the one that an add in progress is writing
 
 
@@ -72,6 +74,12 @@ class Store(Protocol):
     """(streams * rows,) int32: steps since the episode's first."""
     final_times: NDArray[Any]
     """(streams, finals) int64: the time of the last step of each ended episode."""
+    runs: NDArray[Any]
+    """(streams,) int32: steps so far of the episode that each stream is in."""
+    numbers: NDArray[Any]
+    """(3, streams) int64, for the writer of many streams."""
+    staging: NDArray[Any]
+    """(streams,) pairs of records, likewise."""
 
     @property
     def nbytes(self) -> int:
@@ -86,10 +94,10 @@ class Store(Protocol):
         """Read the small observation of a row."""
         ...
 
-    def windows(self, rows: NDArray[Any], length: int) -> NDArray[Any]:
-        """Copy the records from each row on, ``length`` of each stream in order, as one opaque item a row."""
+    def gather(self, rows: NDArray[Any], spans: NDArray[Any], outs: tuple[NDArray[Any], ...]) -> None:
+        """Copy parts of the records of these rows, and of those that follow them."""
         ...
 
-    def frames(self, column: int, rows: NDArray[Any]) -> NDArray[Any]:
-        """Copy big fields; rows may have any shape."""
+    def frames(self, column: int, rows: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Copy big fields, to ``out`` where it is given; rows may have any shape."""
         ...

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringfence.kernels import Ring, gather, nstep
 from ringfence.schema import Layout
 from ringfence.schema.layout import FINAL
 from ringfence.store.base import MIRROR, Cost, RingShape
 
 ALIGN = 64  # bytes; a cache line
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE (Linux 5.14), which Python's mmap does not name yet
+COLUMN = "column "  # before the caller's names, which may be any, also those of the other parts
 Part = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
@@ -35,16 +37,28 @@ class Ram:
             for (name, dtype, dims), offset in zip(parts, offsets, strict=True)
         }
         self.marks, self.ages, self.final_times = arrays["marks"], arrays["ages"], arrays["final times"]
+        self.runs, self.numbers, self.staging = arrays["runs"], arrays["numbers"], arrays["staging"]
         self.records = arrays["records"]
         self._final_obs = arrays.get("final observations")
-        self.columns = [arrays[leaf.name] for leaf in layout.columns]
+        self.columns = [arrays[COLUMN + leaf.name] for leaf in layout.columns]
         starts = dict(zip((name for name, _, _ in parts), offsets, strict=True))
         self._records_at = starts["records"]
-        self._columns_at = [starts[leaf.name] for leaf in layout.columns]
+        self._columns_at = [starts[COLUMN + leaf.name] for leaf in layout.columns]
         self._strides = [leaf.field.nbytes for leaf in layout.columns]
         self._itemsize, self._obs_nbytes = layout.itemsize, layout.obs_nbytes
         self.ages_by_stream = self.ages.reshape(shape.streams, shape.rows)
-        self._windows = {length: self._overlapping(length) for length in range(1, MIRROR + 2)}
+        self._bytes = memoryview(self._map)[self._records_at : self._records_at + self.records.nbytes]
+        reward = layout.place("reward")
+        self._ring = Ring(
+            layout.itemsize,
+            shape.slots,
+            shape.rows,
+            layout.final_offset,
+            reward.offset,
+            reward.leaf.field.kept,
+            reward.leaf.field.shape,
+        )
+        self._pairs = self._lattice(2 * self._itemsize, (len(self.records) - 1,), (self._itemsize,))
         by_slot = (shape.streams, shape.rows - 1), (shape.rows * self._itemsize, self._itemsize)
         self._pairs_by_stream = self._lattice(2 * self._itemsize, *by_slot)
         self._obs_by_stream = self._lattice(max(self._obs_nbytes, 1), *by_slot)
@@ -105,7 +119,7 @@ class Ram:
 
     def put_many(self, rows: NDArray[np.int64], block: NDArray[Any]) -> None:
         """Write pairs of records: each step's, and its successor's with the observation alone."""
-        self._windows[2][rows] = block
+        self._pairs[rows] = block
 
     def put_level(self, slot: int, block: NDArray[Any]) -> None:
         """Write pairs of records to the same slot of every stream."""
@@ -120,29 +134,25 @@ class Ram:
         records = self.records.take(rows, mode="clip")
         return np.ndarray((len(rows),), self._obs_by_stream.dtype, records, 0, (self._itemsize,)).tobytes()
 
-    def windows(self, rows: NDArray[np.int64], length: int) -> NDArray[Any]:
-        """Copy the records from each row on, ``length`` of each stream in order, as one opaque item a row."""
-        near = self._windows.get(length)
-        if near is not None:
-            # overlapping windows of a ring: one copy an item. ``take`` would first copy the whole overlapping view.
-            return near[rows]
-        first = rows - rows % self.shape.rows
-        steps = first[:, None] + (rows - first)[:, None] + np.arange(length)
-        steps -= np.where(steps - first[:, None] >= self.shape.slots, self.shape.slots, 0)
-        return self.records.take(steps, mode="clip").view((np.void, length * self._itemsize)).reshape(-1)
+    def gather(self, rows: NDArray[np.int64], spans: NDArray[np.int64], outs: tuple[NDArray[Any], ...]) -> None:
+        """Copy parts of the records of these rows, and of those that follow them; see ``kernels.gather``."""
+        gather(self._bytes, self._itemsize, rows, spans, outs)
+
+    def nstep(
+        self, rows: NDArray[np.int64], room: NDArray[np.int64], gammas: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Sum discounted rewards from these rows on, over at most ``room`` steps; see ``kernels.nstep``."""
+        return nstep(self._bytes, self._ring, rows, room, gammas)
 
     def final_obs(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """Copy small final observations; a place is ``stream * finals + number``."""
         assert self._final_obs is not None
         return self._final_obs.take(places)
 
-    def frames(self, column: int, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def frames(self, column: int, rows: NDArray[np.int64], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Copy big fields; rows may have any shape."""
-        # "clip" skips a second pass over the indices, which always exist
-        return self.columns[column].take(rows, axis=0, mode="clip")
-
-    def _overlapping(self, length: int) -> NDArray[Any]:
-        return self._lattice(length * self._itemsize, (len(self.records) - length + 1,), (self._itemsize,))
+        # "clip" skips a second pass over the indices, which always exist, and writes straight to ``out``
+        return self.columns[column].take(rows, axis=0, mode="clip", out=out)
 
     def _lattice(self, nbytes: int, dims: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[Any]:
         """View the records as items of ``nbytes`` bytes, which may overlap."""
@@ -161,10 +171,10 @@ def cost(layout: Layout, shape: RingShape) -> list[Cost]:
             names = ", ".join(place.leaf.name for place in layout.packed)
             lines.append(Cost("records", held * dtype.itemsize, f"{names}: {dtype.itemsize} B a step"))
             lines.append(Cost("records, spare rows", nbytes - held * dtype.itemsize, "successors and mirror"))
-        elif name in {leaf.name for leaf in layout.columns}:
-            item = nbytes // dims[0]
-            lines.append(Cost(name, held * item, f"{item} B a step"))
-            lines.append(Cost(f"{name}, spare rows", nbytes - held * item, "successors and final observations"))
+        elif name.startswith(COLUMN):
+            item, column = nbytes // dims[0], name.removeprefix(COLUMN)
+            lines.append(Cost(column, held * item, f"{item} B a step"))
+            lines.append(Cost(f"{column}, spare rows", nbytes - held * item, "successors and final observations"))
         else:
             lines.append(Cost(name, nbytes, NOTES[name]))
     lines.append(Cost("rounding", size - sum(line.nbytes for line in lines), "to cache lines and pages"))
@@ -174,6 +184,9 @@ def cost(layout: Layout, shape: RingShape) -> list[Cost]:
 NOTES = {
     "marks": "index: head of each stream",
     "final times": "index: when episodes ended",
+    "runs": "index: steps of the open episode of each stream",
+    "numbers": "index: numbers of the streams, for extend",
+    "staging": "one step of each stream, for extend",
     "ages": "index: steps since the episode's first",
     "final observations": "one for each ended episode",
 }
@@ -184,6 +197,9 @@ def _parts(layout: Layout, shape: RingShape) -> list[Part]:
     parts: list[Part] = [
         ("marks", np.dtype(np.int64), (3, shape.streams)),
         ("final times", np.dtype(np.int64), (shape.streams, shape.finals)),
+        ("runs", np.dtype(np.int32), (shape.streams,)),
+        ("numbers", np.dtype(np.int64), (3, shape.streams)),
+        ("staging", np.dtype((np.void, 2 * layout.itemsize)), (shape.streams,)),
         ("ages", np.dtype(np.int32), (rows,)),
         ("records", np.dtype((np.void, layout.itemsize)), (rows,)),
     ]
@@ -191,7 +207,7 @@ def _parts(layout: Layout, shape: RingShape) -> list[Part]:
         parts.append(("final observations", np.dtype((np.void, layout.obs_nbytes)), (finals,)))
     for leaf in layout.columns:
         count = rows + finals if leaf.role == "obs" else rows
-        parts.append((leaf.name, leaf.field.kept, (count, *leaf.field.shape)))
+        parts.append((COLUMN + leaf.name, leaf.field.kept, (count, *leaf.field.shape)))
     return parts
 
 

@@ -24,17 +24,18 @@ Runs = NDArray[np.int32]
 
 
 class WideWriter:
-    """Append one step to each of several streams. Costs two records a stream."""
+    """Append one step to each of several streams. Its staging block lies in the store."""
 
     def __init__(self, store: Ram, writer: Writer) -> None:
         layout, shape = store.layout, store.shape
         self._store, self._writer, self._layout = store, writer, layout
         self._slots, self._streams = shape.slots, shape.streams
-        self._everyone = np.arange(shape.streams)
-        self._first_rows = self._everyone * shape.rows
-        self._id_bits = self._everyone << TIME_BITS
+        self._everyone, self._first_rows, self._id_bits = store.numbers
+        self._everyone[:] = np.arange(shape.streams)
+        self._first_rows[:] = self._everyone * shape.rows
+        self._id_bits[:] = self._everyone << TIME_BITS
         self._marks = store.marks
-        self._stage = np.zeros(shape.streams, (np.void, 2 * layout.itemsize))
+        self._stage = store.staging
         inside = [place for place in layout.packed if place.leaf.name not in ("terminated", "truncated")]
         self._fields = [
             (place.leaf.name, self._view(place.leaf.field.kept, place.offset, place.leaf.field.shape))

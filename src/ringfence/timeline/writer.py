@@ -18,7 +18,7 @@ LONGEST = 2**31 - 2  # steps; a longer episode is cut, since ages are int32
 
 
 class Writer:
-    """Append steps to streams. Costs 4 bytes a stream."""
+    """Append steps to streams. What it remembers of them lies in the store."""
 
     def __init__(self, store: Ram) -> None:
         shape = store.shape
@@ -26,12 +26,12 @@ class Writer:
         self._slots, self._rows = shape.slots, shape.rows
         self._heads = store.marks[0].data
         self._ages = store.ages.data
-        self._open = np.zeros(shape.streams, np.int32)  # steps of the episode that each stream is in
+        self._open = store.runs  # steps of the episode that each stream is in
         self._runs = self._open.data
         self._obs_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role == "obs"]
         self._other_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role != "obs"]
         self.breaks = 0
-        """Episodes cut because an observation did not continue the step before."""
+        """Episodes cut without an end flag, most often because an observation did not continue the step before."""
         self.early = 0
         """Steps dropped before their turn, because more episodes ended than finals are kept."""
 
@@ -107,7 +107,8 @@ class Writer:
     def _drop_until(self, stream: int, time: int) -> None:
         """Drop steps before ``time``: their episode's final observation is about to go."""
         marks = self._store.marks
-        tail = max(int(marks[0, stream]) - self._shape.capacity, int(marks[1, stream]))
+        # the step that comes with the add in progress would push one out anyway
+        tail = max(int(marks[0, stream]) + 1 - self._shape.capacity, int(marks[1, stream]))
         if time > tail:
             self.early += time - tail
             marks[1, stream] = time

@@ -19,6 +19,7 @@ class Batch(Mapping[str, Any]):
     """
 
     _recipes: Mapping[str, Recipe] = MappingProxyType({})
+    _as_tensors: type[Batch]
 
     def __init__(self, taken: Any) -> None:
         self._taken = taken
@@ -54,6 +55,12 @@ class Batch(Mapping[str, Any]):
         """Count the fields; the number of steps is ``len(batch.ids)``."""
         return len(self._recipes)
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same batch; arrays are compared by NumPy."""
+        return self is other
+
+    __hash__ = object.__hash__
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arrays alone."""
         return (Batch.of, (dict(self),))
@@ -63,7 +70,7 @@ class Batch(Mapping[str, Any]):
         return f"Batch({', '.join(self._recipes)})"
 
     def torch(self, device: Any = None) -> Batch:
-        """Give the same batch as tensors, on the CPU without a further copy, elsewhere with one transfer a field.
+        """Give the same batch as tensors, made when asked for: on the CPU without a copy, elsewhere by one transfer each.
 
         Raises:
             ImportError: PyTorch is not installed: ``pip install ringfence[torch]``.
@@ -72,14 +79,30 @@ class Batch(Mapping[str, Any]):
             import torch
         except ImportError as error:
             raise ImportError("Batch.torch() needs PyTorch: pip install 'ringfence[torch]'") from error
-        if device is None:
-            move: Callable[[np.ndarray[Any, Any]], Any] = torch.from_numpy
-        else:
 
-            def move(array: np.ndarray[Any, Any]) -> Any:
-                return torch.from_numpy(array).to(device)
+        def move(array: np.ndarray[Any, Any]) -> Any:
+            tensor = torch.from_numpy(array)
+            return tensor if device is None else tensor.to(device)
 
-        return Batch.of({name: _each(self[name], move) for name in self._recipes})
+        return self._tensors()((self, move))
+
+    @classmethod
+    def _tensors(cls) -> type[Batch]:
+        """Give the class of batches that turn fields of another one into tensors; it is made once a view."""
+        kind = cls.__dict__.get("_as_tensors")
+        if kind is None:
+            kind = cls.kind({name: _moved(name) for name in cls._recipes})
+            cls._as_tensors = kind
+        return kind
+
+
+def _moved(name: str) -> Recipe:
+    def recipe(taken: tuple[Batch, Callable[[Any], Any]]) -> Any:
+        batch, move = taken
+        value = getattr(batch, name)
+        return move(value) if type(value) is np.ndarray else _each(value, move)
+
+    return recipe
 
 
 class _Made:

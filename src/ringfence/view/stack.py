@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ringfence.schema.field import Field
 from ringfence.store import Ram
 from ringfence.timeline import Anchors, Ints, Timeline
+from ringfence.view.pool import Pool
 
 Array = NDArray[Any]
 
@@ -21,32 +22,17 @@ class Stacker:
         self._store, self._timeline, self._column = store, timeline, column
         self._zero = field.pad == "zero"
         self._back = (field.stack or 1) - 1
+        self._offsets = np.arange(-self._back, 1)
+        self._pool = Pool((self._back + 1, *field.shape), field.kept)
 
-    def both(self, anchors: Anchors, ages: Array, successors: Ints) -> tuple[Array, Array]:
-        """Give the stacks at steps and those one step later: two windows onto the same frames, gathered once."""
-        frames = self._gather(anchors, ages, successors)
-        return frames[:, :-1], frames[:, 1:]
+    def rows(self, anchors: Anchors, ages: Array) -> Ints:
+        """Give the rows of the frames up to each step, oldest first; the episode's first stands in for older ones."""
+        times = anchors.times[:, None] + np.maximum(self._offsets, -ages[:, None])
+        return self._timeline.rows(Anchors(None if anchors.streams is None else anchors.streams[:, None], times))
 
-    def later(self, anchors: Anchors, ages: Array, successors: Ints) -> Array:
-        """Give the stacks one step after these steps."""
-        return self._gather(anchors, ages, successors)[:, 1:]
-
-    def at(self, anchors: Anchors, ages: Array) -> Array:
-        """Give the stacks at steps."""
-        return self._gather(anchors, ages, None)
-
-    def _gather(self, anchors: Anchors, ages: Array, successors: Ints | None) -> Array:
-        """Gather frames from ``back`` steps before, oldest first; the episode's first stands in for older ones."""
-        offsets = np.arange(-self._back, 1)
-        clipped = np.maximum(offsets, -ages[:, None])
-        times = anchors.times[:, None] + clipped
-        streams = None if anchors.streams is None else anchors.streams[:, None]
-        rows = self._timeline.rows(Anchors(streams, times))
-        if successors is not None:
-            rows = np.concatenate((rows, successors[:, None]), axis=1)
-        frames = self._store.frames(self._column, rows)
-        if self._zero:
-            missing = offsets < -ages[:, None]
-            if missing.any():
-                frames[:, : len(offsets)][missing] = 0
+    def take(self, rows: Ints, ages: Array) -> Array:
+        """Copy the frames of these rows, where ``ages`` are those of the last of each stack."""
+        frames = self._store.frames(self._column, rows, self._pool.take(len(rows)))
+        if self._zero and ages.min() < self._back:
+            frames[self._offsets < -ages[:, None]] = 0
         return frames

@@ -1,4 +1,9 @@
-"""Transitions: a step, its successor, and the return over n steps between them."""
+"""Transitions: a step, its successor, and the return over n steps between them.
+
+The n-step return (Sutton 1988; Hessel et al. 2018, equation 1) sums ``gamma**i * reward`` over the steps used: n of them,
+or fewer where the episode ends, is cut, or has not gone further yet. The next observation is the successor of the last
+step used.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +14,34 @@ from numpy.typing import NDArray
 
 from ringfence.draw import Draw
 from ringfence.errors import NotEnoughData
-from ringfence.schema import tree
 from ringfence.schema.field import Field
-from ringfence.schema.layout import FINAL, INSIDE
+from ringfence.schema.layout import INSIDE, Layout
 from ringfence.store import Ram
 from ringfence.timeline import Anchors, Ints, Look, Timeline, Window
 from ringfence.view.batch import Batch, Recipe
-from ringfence.view.cut import column_of, field_of
-from ringfence.view.nstep import NStep
+from ringfence.view.gathering import Gathering, Part
+from ringfence.view.leaves import present, tree_of
+from ringfence.view.pool import Pool
 from ringfence.view.stack import Stacker
 
 Array = NDArray[Any]
 ATTEMPTS = 1000  # whole batches that a writer may overtake; one in a thousand is, on a ring of a few hundred steps
+FINAL_FIELD = Field((), np.int32)
 
 
 class Taken:
     """What was copied out of the ring for one batch."""
 
-    __slots__ = ("anchors", "block", "frames", "legal", "returns", "steps")
+    __slots__ = ("anchors", "arrays", "count", "legal", "returns", "steps")
 
-    def __init__(self, block: Array, anchors: Anchors, legal: int) -> None:
-        self.block, self.anchors = block, anchors
+    def __init__(self, anchors: Anchors, legal: int) -> None:
+        self.anchors, self.count = anchors, len(anchors.times)
         self.legal = legal
         """Anchors that could have been drawn."""
+        self.arrays: dict[str, Array] = {}
+        """By leaf; the successors' observations are ``next_obs``, as ``obs`` is of the anchors."""
         self.returns: Array | None = None
         self.steps: Array | None = None
-        self.frames: dict[tuple[str, str], Array] = {}
 
 
 class Transitions:
@@ -47,44 +54,43 @@ class Transitions:
     def __init__(self, store: Ram, timeline: Timeline, draw: Draw, *, n_step: int = 1, gamma: float = 0.99) -> None:
         layout = store.layout
         self._store, self._timeline, self._draw, self._layout = store, timeline, draw, layout
-        self._n, self._gamma = n_step, gamma
-        self._nstep = NStep(layout, n_step, gamma) if n_step > 1 else None
+        self._n, self._gammas = n_step, gamma ** np.arange(n_step, dtype=np.float64)
         self._window = Window(before=layout.schema.stack - 1, short_start=True)
-        stride = (n_step + 1) * layout.itemsize
-        last = (n_step - 1) * layout.itemsize
-        self._final_offset, self._stride = last + layout.final_offset, stride
-        self._next_offset = n_step * layout.itemsize
-        self._small_obs = np.dtype((np.void, layout.obs_nbytes)) if layout.obs_nbytes else None
+        now, then = _anchor_parts(layout, n_step), _last_parts(layout)
+        # over one step both are parts of the same records, and are copied in one go
+        self._gatherings = [Gathering(store, now + then)] if n_step == 1 else [Gathering(store, p) for p in (now, then)]
+        self._small = [place for place in layout.packed if place.leaf.role == "obs"]
         self._stackers = {
             leaf.name: Stacker(store, timeline, at, leaf.field)
             for at, leaf in enumerate(layout.columns)
             if leaf.field.stack is not None
         }
-        self._batch = Batch.kind(_Recipes(layout, n_step, gamma).all())
+        self._pools = {leaf.name: Pool(leaf.field.shape, leaf.field.kept) for leaf in layout.columns}
+        self._batch = Batch.kind(_recipes(layout, n_step, gamma))
 
-    def sample(self, count: int) -> Batch:
-        """Draw ``count`` transitions, with replacement.
+    def sample(self, n: int) -> Batch:
+        """Draw ``n`` transitions, with replacement.
 
         Raises:
             NotEnoughData: Nothing can be drawn; the text holds the counts.
         """
         timeline, window = self._timeline, self._window
-        if count < 1:
-            raise ValueError(f"count: expected 1 or more transitions, got {count!r}")
+        if n.__class__ is not int or n < 1:
+            n = _checked(n)
         for _ in range(ATTEMPTS):
             look = timeline.look()
-            anchors = self._draw.draw(timeline, look, window, count)
+            anchors = self._draw.draw(timeline, look, window, n)
             taken = self._take(look, anchors)
             if timeline.untouched(look, anchors, window.before, self._n - 1):
                 return self._batch(taken)
         raise NotEnoughData(
-            f"the ring of {timeline.capacity} steps a stream was overtaken {ATTEMPTS} times while {count} transitions "
+            f"the ring of {timeline.capacity} steps a stream was overtaken {ATTEMPTS} times while {n} transitions "
             "were being read; give it more capacity, or draw fewer at a time"
         )
 
-    def can_sample(self, count: int = 1) -> bool:
-        """Tell whether at least ``count`` different transitions can be drawn."""
-        return self._timeline.count(self._timeline.look(), self._window) >= count
+    def can_sample(self, n: int = 1) -> bool:
+        """Tell whether at least ``n`` different transitions can be drawn."""
+        return self._timeline.count(self._timeline.look(), self._window) >= n
 
     def ids(self) -> Ints:
         """List the id of every transition that can be drawn, stream by stream, oldest first."""
@@ -92,100 +98,132 @@ class Transitions:
 
     def _take(self, look: Look, anchors: Anchors) -> Taken:
         """Copy all that a batch needs out of the ring."""
-        rows = self._timeline.rows(anchors)
-        block = self._store.windows(rows, self._n + 1)
-        taken = Taken(block, anchors, self._timeline.count(look, self._window))
-        if self._nstep is not None:
-            taken.returns, taken.steps = self._nstep.fold(block, look.room(anchors))
-        finals = np.ndarray((len(block),), FINAL, block, self._final_offset, (self._stride,))
+        timeline = self._timeline
+        taken = Taken(anchors, timeline.count(look, self._window))
+        rows, last = timeline.rows(anchors), anchors
+        if self._n > 1:
+            taken.returns, taken.steps = self._store.nstep(rows, look.room(anchors), self._gammas)
+            last = anchors._replace(times=anchors.times + (taken.steps - 1))
+        taken.arrays = self._gatherings[0].take(rows)
+        if self._n > 1:
+            taken.arrays |= self._gatherings[1].take(timeline.rows(last))
+        finals = taken.arrays.pop("final")
         # comparing bytes takes a third of the time of a reduction over a hundred numbers
-        if self._small_obs is not None and finals.tobytes() != INSIDE * len(block):
-            self._put_finals(block, finals, anchors)
+        ended = None if finals.tobytes() == INSIDE * taken.count else np.flatnonzero(finals >= 0)
+        if ended is not None and self._small:
+            self._put_finals(taken.arrays, self._final_places(last, finals, ended), ended)
         if self._layout.columns:
-            self._take_columns(taken, rows, finals)
+            self._take_columns(taken, rows, last, finals, ended)
         return taken
 
-    def _put_finals(self, block: Array, finals: Array, anchors: Anchors) -> None:
-        """Where the episode ended with the last step used, put its final observation in the successor's place."""
-        ended = np.flatnonzero(finals >= 0)
+    def _final_places(self, last: Anchors, finals: Array, ended: Ints) -> Ints:
+        """Give where the final observations of the ended ones lie."""
         places = finals[ended].astype(np.int64)
-        if anchors.streams is not None:
-            places += anchors.streams[ended] * self._store.shape.finals
-        successors = np.ndarray((len(block),), self._small_obs, block, self._next_offset, (self._stride,))
-        successors[ended] = self._store.final_obs(places)
+        if last.streams is not None:
+            places += last.streams[ended] * self._store.shape.finals
+        return places
 
-    def _take_columns(self, taken: Taken, rows: Ints, finals: Array) -> None:
+    def _put_finals(self, arrays: dict[str, Array], places: Ints, ended: Ints) -> None:
+        """Where the episode ended with the last step used, put its final observation in the successor's place."""
+        finals = self._store.final_obs(places)
+        for place in self._small:
+            field = place.leaf.field
+            inner = np.empty(field.shape, field.kept).strides
+            shape, strides = (len(ended), *field.shape), (finals.itemsize, *inner)
+            arrays[successor(place.leaf.name)][ended] = np.ndarray(shape, field.kept, finals, place.offset, strides)
+
+    def _take_columns(self, taken: Taken, rows: Ints, last: Anchors, finals: Array, ended: Ints | None) -> None:
         store, timeline, anchors = self._store, self._timeline, taken.anchors
-        last = anchors if taken.steps is None else anchors._replace(times=anchors.times + taken.steps - 1)
-        after = timeline.rows(last._replace(times=last.times + 1))
-        streams = 0 if anchors.streams is None else anchors.streams
-        successors = np.where(finals >= 0, store.final_row(0, 0) + streams * store.shape.finals + finals, after)
+        successors = timeline.rows(last._replace(times=last.times + 1))
+        if ended is not None:
+            successors[ended] = store.final_row(0, 0) + self._final_places(last, finals, ended)
         ages = timeline.ages(rows) if self._stackers else None
         for at, leaf in enumerate(self._layout.columns):
-            name, frames = leaf.name, taken.frames
-            stacker = self._stackers.get(name)
-            if leaf.role != "obs":
-                frames["now", name] = store.frames(at, rows)
-            elif stacker is None or ages is None:
-                frames["now", name], frames["next", name] = store.frames(at, rows), store.frames(at, successors)
-            elif taken.steps is None:
-                frames["now", name], frames["next", name] = stacker.both(anchors, ages, successors)
-            else:
-                frames["now", name] = stacker.at(anchors, ages)
-                frames["next", name] = stacker.later(last, ages + (taken.steps - 1).astype(np.int32), successors)
+            stacker = self._stackers.get(leaf.name)
+            if stacker is None or ages is None:
+                pool = self._pools[leaf.name]
+                taken.arrays[leaf.name] = store.frames(at, rows, pool.take(taken.count))
+                if leaf.role == "obs":
+                    taken.arrays[successor(leaf.name)] = store.frames(at, successors, pool.take(taken.count))
+                continue
+            stacks = stacker.rows(anchors, ages)
+            taken.arrays[leaf.name] = stacker.take(stacks, ages)
+            later = ages
+            if taken.steps is not None:
+                later = ages + (taken.steps - 1).astype(np.int32)
+                stacks = stacker.rows(last, later)
+            # the stack one step later: the same frames but for the oldest, and the successor's
+            stacks[:, :-1] = stacks[:, 1:]
+            stacks[:, -1] = successors
+            taken.arrays[successor(leaf.name)] = stacker.take(stacks, later + 1)
 
 
-class _Recipes:
-    """How each field of a batch of transitions is made."""
-
-    def __init__(self, layout: Any, n_step: int, gamma: float) -> None:
-        self._layout, self._n, self._gamma = layout, n_step, gamma
-        self._offsets = {place.leaf.name: place for place in layout.packed}
-        self._columns = {leaf.name: leaf for leaf in layout.columns}
-
-    def all(self) -> dict[str, Recipe]:
-        """Give them by name, in the order in which they are shown."""
-        schema, last = self._layout.schema, (self._n - 1) * self._layout.itemsize
-        recipes: dict[str, Recipe] = {
-            "obs": self._tree(schema.obs, "obs", "now", 0),
-            "action": self._tree(schema.action, "action", "now", 0),
-            "reward": self._leaf("reward", "now", 0) if self._n == 1 else lambda taken: taken.returns,
-            "next_obs": self._tree(schema.obs, "obs", "next", self._n * self._layout.itemsize),
-            "terminated": self._leaf("terminated", "now", last),
-            "truncated": self._leaf("truncated", "now", last),
-        }
-        for name in schema.extras:
-            recipes[name] = self._leaf(name, "now", 0)
-        recipes["discount"] = self._discount(recipes["terminated"])
-        recipes["steps"] = _steps
-        recipes["ids"] = lambda taken: Timeline.ids(taken.anchors)
-        recipes["weights"] = lambda taken: np.ones(len(taken.block), np.float32)
-        recipes["probabilities"] = lambda taken: np.full(len(taken.block), 1 / taken.legal)
-        return recipes
-
-    def _tree(self, spec: Any, name: str, kind: str, shift: int) -> Recipe:
-        if isinstance(spec, Field):
-            return self._leaf(name, kind, shift)
-        parts = {leaf: self._leaf(leaf, kind, shift) for leaf, _ in tree.leaves(spec, name)}
-        return lambda taken: tree.rebuild(spec, lambda leaf: parts[leaf](taken), name)
-
-    def _leaf(self, name: str, kind: str, shift: int) -> Recipe:
-        if name in self._columns:
-            return column_of(kind, name, self._columns[name].field)
-        place = self._offsets[name]
-        return field_of(place.leaf.field, place.offset + shift, (self._n + 1) * self._layout.itemsize)
-
-    def _discount(self, terminated: Recipe) -> Recipe:
-        gamma = np.float32(self._gamma)
-
-        def discount(taken: Taken) -> Array:
-            goes_on: Array = ~terminated(taken)
-            if taken.steps is None:
-                return goes_on * gamma
-            return (goes_on * np.float64(self._gamma) ** taken.steps).astype(np.float32)
-
-        return discount
+def _anchor_parts(layout: Layout, n_step: int) -> list[Part]:
+    """List what is read of an anchor's record."""
+    skipped = {"terminated", "truncated"} | ({"reward"} if n_step > 1 else set())
+    return [
+        Part(place.leaf.name, place.leaf.field, place.offset)
+        for place in layout.packed
+        if place.leaf.name not in skipped
+    ]
 
 
-def _steps(taken: Taken) -> Array:
-    return np.ones(len(taken.block), np.int64) if taken.steps is None else taken.steps
+def _last_parts(layout: Layout) -> list[Part]:
+    """List what is read of the last step used, and of its successor."""
+    flags = [layout.place("terminated"), layout.place("truncated")]
+    parts = [Part(place.leaf.name, place.leaf.field, place.offset) for place in flags]
+    parts.append(Part("final", FINAL_FIELD, layout.final_offset))
+    obs = [place for place in layout.packed if place.leaf.role == "obs"]
+    return parts + [Part(successor(place.leaf.name), place.leaf.field, place.offset + layout.itemsize) for place in obs]
+
+
+def successor(name: str) -> str:
+    """Name the leaf of the next observation that this one is in the observation."""
+    return "next_" + name
+
+
+def _recipes(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:
+    """Say how each field of a batch is made, in the order in which they are shown."""
+    schema = layout.schema
+    reward = present(schema.reward, "reward") if n_step == 1 else _returns(schema.reward)
+    recipes: dict[str, Recipe] = {
+        "obs": tree_of(schema.obs, "obs"),
+        "action": tree_of(schema.action, "action"),
+        "reward": reward,
+        "next_obs": tree_of(schema.obs, "next_obs"),
+        "terminated": lambda taken: taken.arrays["terminated"],
+        "truncated": lambda taken: taken.arrays["truncated"],
+    }
+    recipes |= {name: present(field, name) for name, field in schema.extras.items()}
+    recipes["discount"] = _discount(gamma)
+    recipes["steps"] = lambda taken: np.ones(taken.count, np.int64) if taken.steps is None else taken.steps
+    recipes["ids"] = lambda taken: Timeline.ids(taken.anchors)
+    recipes["weights"] = lambda taken: np.ones(taken.count, np.float32)
+    recipes["probabilities"] = lambda taken: np.full(taken.count, 1 / taken.legal)
+    return recipes
+
+
+def _returns(reward: Field) -> Recipe:
+    dtype = reward.dtype if reward.dtype.kind == "f" else np.dtype(np.float32)
+
+    def returns(taken: Taken) -> Array:
+        with np.errstate(over="ignore"):  # a sum beyond the dtype is infinite, as the rewards' own sum would be
+            return taken.returns.astype(dtype)
+
+    return returns
+
+
+def _discount(gamma: float) -> Recipe:
+    def discount(taken: Taken) -> Array:
+        goes_on = ~taken.arrays["terminated"]
+        if taken.steps is None:
+            return goes_on * np.float32(gamma)
+        return (goes_on * np.float64(gamma) ** taken.steps).astype(np.float32)
+
+    return discount
+
+
+def _checked(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n: expected a whole number of at least 1, got {n!r}")
+    return int(n)
