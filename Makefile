@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+BUILT := pyproject.toml setup.py $(wildcard src/ringfence/kernels/*.c)
 PIP := -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -14,8 +15,9 @@ help: ## list the targets
 demo: $(VENV)/.demo ## two million real HalfCheetah steps through a full ring, and the plot of the memory: demo.png
 	$(VENV)/bin/ringfence soak HalfCheetah-v5 --steps 2_000_000 --capacity 1_000_000 --plot demo.png
 
-test: check ## all that CI runs: check, then the tests
+test: check ## all that CI runs: check, then the tests, then those of the loops again without the compiled ones
 	$(VENV)/bin/python -m pytest
+	RINGFENCE_PURE=1 $(VENV)/bin/python -m pytest --quiet tests/kernels tests/model tests/view
 
 check: $(VENV)/.test ## lint, format, types, layers, sizes, exports, changelog fragments
 	$(VENV)/bin/python -m ruff check
@@ -32,16 +34,16 @@ bench: $(BENCH)/.bench ## our figures beside those of other libraries, as ratios
 clean: ## remove the environments and what the tools left
 	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
 
-# An environment's stamps tell make what it holds; a changed pyproject.toml or constraints.txt installs again.
-$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
+# An environment's stamps tell make what it holds; what changes how we are built or what is pinned installs again.
+$(VENV)/.demo: $(BUILT) constraints.txt | $(VENV)/.made
 	$(VENV)/bin/python $(PIP) --editable '.[mujoco,report]'
 	@touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.made
+$(VENV)/.test: $(BUILT) constraints.txt | $(VENV)/.made
 	$(VENV)/bin/python $(PIP) --editable '.[test,mujoco,atari,report,torch]'
 	@touch $@
 
-$(BENCH)/.bench: pyproject.toml benchmarks/requirements.txt | $(BENCH)/.made
+$(BENCH)/.bench: $(BUILT) benchmarks/requirements.txt | $(BENCH)/.made
 	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet --editable . --requirement benchmarks/requirements.txt
 	@touch $@
 

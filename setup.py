@@ -1,7 +1,7 @@
 """The one part of the build that pyproject.toml cannot say: an optional extension, for every Python from 3.11 on.
 
-Without a compiler the package installs all the same, and NumPy serves (``ringfence.kernels``). On Python 3.10 the buffer
-protocol is not yet part of the limited API, so the extension is built for that version alone.
+Without a compiler the package installs all the same, and NumPy serves (``ringfence.kernels``). On Python 3.10 the
+buffer protocol is not yet part of the limited API, so the extension is built for that version alone.
 """
 
 import sys

@@ -137,7 +137,7 @@ class Replay:
         """
         who = None if streams is None else self._checked_streams(streams)
         count = self._streams if who is None else len(who)
-        rows = self._rows_check.rows(count, obs, action, reward, next_obs, terminated, truncated, extras)
+        rows = self._rows_check.rows(count, (obs, action, reward, next_obs, terminated, truncated), extras)
         if not count:
             return np.zeros(0, np.int64)
         return self._wide.append(who, rows)

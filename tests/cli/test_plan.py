@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -287,6 +288,19 @@ def test_a_missing_simulator_names_what_to_install(tmp_path):
     assert finished.returncode == 2
     assert finished.stderr.count("\n") == 1
     assert "pip install 'ringfence[mujoco]'" in finished.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written_is_told_in_one_line(tmp_path):
+    """A full disk behind stdout ends with 1 and its name, not with a traceback."""
+    command = [sys.executable, "-m", "ringfence.cli", "plan", "--obs", "3", "--capacity", "10", "--json"]
+
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+
+    assert (finished.returncode, finished.stderr) == (1, "ringfence: No space left on device\n")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """``ringfence soak``: a flat run passes, a leak fails, and whoever stops it gets the verdict so far."""
 
 import dataclasses
+import io
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 import ringfence as rf
 from ringfence.cli import main
+from ringfence.cli.progress import Progress
 from ringfence.cli.trace import ROOM, Trace
 from ringfence.cli.verdict import GROWTH, MIB, Marks, Verdict
 from ringfence.cli.walk import BATCH, walk
@@ -251,6 +253,34 @@ def test_a_trace_is_due_by_steps_and_by_time(monkeypatch):
     assert trace.due(10)
     now = 0.5
     assert trace.due(1)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Say so."""
+        return True
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_progress_on_a_terminal_stays_on_one_line(monkeypatch, columns):
+    """However narrow the terminal, the live line does not wrap, and nothing of it is left behind."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    progress = Progress(steps=2_000_000, capacity=1_000_000)
+    progress.stage("warming up")
+    progress.update(500_000, 185 * MIB, 500_000)
+    progress.close()
+
+    shown = terminal.getvalue().split("\r\x1b[K")
+    assert shown[1] == "warming up"
+    assert "25% 500,000 steps, " in shown[2]
+    assert columns < 80 or "resident 185.00 MiB, ring 50%, " in shown[2]
+    assert len(shown[2]) < columns
+    assert shown[3:] == [""]
 
 
 def walked(turns, num_envs, **options):

@@ -56,19 +56,21 @@ def test_a_given_generator_is_the_one_used():
 
 @pytest.mark.parametrize("schema", [PLAIN, STACKED], ids=["plain", "stacked"])
 def test_the_global_generator_is_left_alone(schema):
-    """Nothing reads or moves ``numpy.random``'s hidden state: seeding it changes no draw, drawing does not advance it."""
+    """Nothing reads or moves ``numpy.random``'s hidden state: seeding it changes no draw, and no draw advances it."""
     np.random.seed(0)  # noqa: NPY002  (the state that must not matter)
     before = np.random.get_state()  # noqa: NPY002
-    replay = filled(schema)
-    first = [view.sample(32).ids.tolist() for view in (replay.transitions(), replay.transitions(3, draw=Uniform(5)))]
+    first = two_views(filled(schema))
     after = np.random.get_state()  # noqa: NPY002
 
     assert all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
     np.random.seed(99)  # noqa: NPY002
-    replay = filled(schema)
-    assert [
-        view.sample(32).ids.tolist() for view in (replay.transitions(), replay.transitions(3, draw=Uniform(5)))
-    ] == first
+    assert two_views(filled(schema)) == first
+
+
+def two_views(replay):
+    """Draw from two views of a ring, one of them with a seed of its own."""
+    views = replay.transitions(), replay.transitions(3, draw=Uniform(5))
+    return [view.sample(32).ids.tolist() for view in views]
 
 
 def test_a_draw_may_have_a_seed_of_its_own():

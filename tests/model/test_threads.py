@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from types import FrameType
 from typing import Any
 
@@ -18,9 +19,9 @@ from ringfence.schema import Field, Schema
 STACK = 3
 SECONDS = 0.5
 GAMMA = 0.9
-# Steps of two episodes by turns: one that breaks off after step 11, one that ends with step 22.
-EPISODES = 23
-BREAK = 11
+# Steps of two episodes by turns: one that breaks off after its step 3, one that ends with step 6.
+EPISODES = 7
+BREAK = 3
 
 # "big" has a column of its own, so that a row of it and the record beside it are two gathers.
 SCHEMA = Schema(
@@ -59,7 +60,7 @@ def last_of(number: int) -> int:
 
 
 def ends(number: int) -> tuple[bool, bool]:
-    """Tell whether a step terminates and whether it truncates: every 23rd does, by turns."""
+    """Tell whether a step terminates and whether it truncates: every 7th does, by turns."""
     last = number % EPISODES == EPISODES - 1
     return last and number % 2 == 0, last and number % 2 == 1
 
@@ -107,7 +108,8 @@ def extend_all_streams(replay: Replay, number: int) -> None:
 
 def torn(batch: Any, n_step: int) -> str:
     """Describe the first row whose parts do not belong together; empty where all do."""
-    for row, small in enumerate(batch.obs["small"]):
+    for row in np.unique(batch.ids, return_index=True)[1]:
+        small = batch.obs["small"][row]
         number, stream = divmod(int(small[0]), 10)
         steps = int(batch.steps[row])
         last = number + steps - 1
@@ -248,31 +250,47 @@ def test_a_reader_never_sees_a_torn_transition(n_step: int, put: Callable[[Repla
     assert adder.number > 5 * 24, f"only {adder.number} steps: nothing was tested"
 
 
-@pytest.mark.parametrize("put", [add_one_stream, extend_all_streams], ids=["add", "extend"])
-@pytest.mark.parametrize(
-    "number", [EPISODES + 5, 2 * EPISODES - 1, EPISODES + BREAK + 1], ids=["inside", "at an end", "after a break"]
-)
-def test_a_sample_and_an_add_may_interleave_at_any_line(put: Callable[[Replay, int], None], number: int) -> None:
-    """An add that stops at some line while a sample begins, and ends in the midst of it, tears no transition."""
-    writer_line = 0
-    finished = False
-    while not finished:
-        writer_line += 1
-        for reader_line in range(8, 60, 4):
-            replay = Replay(SCHEMA, capacity=12, streams=1, seed=reader_line)
-            for earlier in range(number):
-                put(replay, earlier)
-            writer = Stepper(lambda replay=replay: put(replay, number), "timeline")
-            reader = Stepper(lambda replay=replay: replay.transitions(gamma=GAMMA).sample(16), "view")
-            writer.step(writer_line)
-            reader.step(reader_line)
-            where = f"add stopped at {writer.where}, sample at {reader.where}"
-            finished = writer.finished
-            writer.finish()
-            reader.finish()
+def interleave(replay: Replay, view: Any, stop: Callable[[Stepper, Stepper], None], put: Any, number: int) -> bool:
+    """Fill the ring up to a step, let ``stop`` run its add beside a sample, finish both and check; tell if it stopped."""
+    replay.clear()
+    for earlier in range(number):
+        put(replay, earlier)
+    writer = Stepper(lambda: put(replay, number), "timeline")
+    reader = Stepper(lambda: view.sample(16), "view")
+    stop(writer, reader)
+    where = f"add stopped at {writer.where}, sample at {reader.where}"
+    stopped = not writer.finished and not reader.finished
+    writer.finish()
+    reader.finish()
 
-            assert (writer.error, reader.error) == (None, None), where
-            assert not torn(reader.result, 1), f"{where}: {torn(reader.result, 1)}"
+    assert (writer.error, reader.error) == (None, None), where
+    assert not torn(reader.result, 1), f"{where}: {torn(reader.result, 1)}"
+    return stopped
+
+
+@pytest.mark.parametrize(("put", "stride"), [(add_one_stream, 1), (extend_all_streams, 3)], ids=["add", "extend"])
+@pytest.mark.parametrize("number", [BREAK - 1, EPISODES - 1, BREAK + 1], ids=["inside", "at an end", "after a break"])
+def test_a_sample_and_an_add_may_interleave_at_any_line(
+    put: Callable[[Replay, int], None], stride: int, number: int
+) -> None:
+    """An add that stops at some line while a sample begins, and ends in the midst of it, tears no transition."""
+    replay = Replay(SCHEMA, capacity=8, streams=1, seed=0)
+    view = replay.transitions(gamma=GAMMA)
+    stops = 0
+    for writer_line in count(1, stride):
+        for reader_line in count(4, 4):
+
+            def stop(writer: Stepper, reader: Stepper, w: int = writer_line, r: int = reader_line) -> None:
+                writer.step(w)
+                reader.step(r)
+
+            if not interleave(replay, view, stop, put, number):
+                break
+            stops += 1
+        if reader_line == 4:
+            break
+
+    assert stops > 100, f"only {stops} interleavings: nothing was tested"
 
 
 def test_a_torn_row_is_noticed() -> None:
@@ -282,9 +300,10 @@ def test_a_torn_row_is_noticed() -> None:
         add_one_stream(replay, number)
     batch = replay.transitions(gamma=GAMMA).sample(16)
 
+    row = np.unique(batch.ids, return_index=True)[1][1]
     assert not torn(batch, 1)
     for array in (batch.obs["big"], batch.next_obs["frame"], batch.reward, batch.extra, batch.truncated):
         whole = array.copy()
-        array[7] = ~array[7] if array.dtype == bool else array[7] + 1
+        array[row] = ~array[row] if array.dtype == bool else array[row] + 1
         assert torn(batch, 1)
         array[...] = whole

@@ -170,5 +170,5 @@ def test_a_shape_that_is_no_count_is_refused(shape):
 
 def test_a_dtype_must_be_given():
     """None would silently mean float64 to NumPy; it is refused."""
-    with pytest.raises(SchemaError, match="dtype: None is not a dtype"):
+    with pytest.raises(SchemaError, match="dtype: expected a dtype, got None"):
         Field((), None)

@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(refusal), refusal.code)
     except UsageError as error:
         return _refuse_usage(error)
+    except OSError as error:  # a full disk, no memory to map
+        return _refuse(error.strerror or str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return _refuse("stopped", STOPPED)
     return code if isinstance(code, int) else 0

@@ -18,11 +18,10 @@ WIDTH = 120  # columns, where nobody's terminal says otherwise
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """Give the terminal, or a wide page where the output goes to a file; text is printed as it is, without markup."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
-    return Console(stderr=stderr, width=width, markup=False, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
+    return Console(width=width, markup=False, highlight=False)
 
 
 def decimal(nbytes: float, digits: int) -> str:

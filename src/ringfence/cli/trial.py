@@ -105,10 +105,7 @@ def _soaked(env: Any, ring: Plan, course: Course, stop: Stop, progress: Progress
 
 
 def _rehearse(env: Any, ring: Plan, course: Course, stop: Stop) -> None:
-    """Do all that the run does with a small ring, so that what is measured afterwards is the ring alone.
-
-    The same goes for what is shown: the first line that rich prints takes 0.8 MiB.
-    """
+    """Do all that the run does with a small ring, so that what is measured afterwards is the ring alone."""
     share = min(ring.capacity // ring.streams, max(256, ring.schema.stack))
     replay = _replay(ring, course, share * ring.streams)
     trace = Trace(REHEARSAL)

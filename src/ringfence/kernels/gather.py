@@ -35,6 +35,6 @@ def _opaque(nbytes: int) -> np.dtype[Any]:
 gather = gather_numpy if native is None else native.gather
 """Copy spans of records: ``gather(records, itemsize, rows, spans, outs)``.
 
-``spans`` is (k, 2) int64: where a field starts in a record (beyond ``itemsize`` it is the next record's), and its bytes.
+``spans`` is (k, 2) int64: where a field starts in a record (beyond ``itemsize`` it is the next one's), and its bytes.
 ``outs`` are k contiguous arrays with one item a row.
 """

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
-native: Any = None
-if os.environ.get("RINGFENCE_PURE", "") in ("", "0"):
+
+def _load() -> Any:
+    if os.environ.get("RINGFENCE_PURE", "") not in ("", "0"):
+        return None
     try:
-        from ringfence.kernels import _native as native  # type: ignore[no-redef]
+        return importlib.import_module("ringfence.kernels._native")
     except ImportError:  # no compiler when it was installed: NumPy serves
-        native = None
+        return None
+
+
+native: Any = _load()

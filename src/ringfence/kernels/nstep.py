@@ -50,7 +50,7 @@ def nstep_numpy(records: Any, ring: Ring, rows: Array, room: Array, gammas: Arra
 def nstep(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> tuple[Array, Array]:
     """Give the returns (float64) and the number of steps used, one each a row.
 
-    The sum over ``gammas[i] * reward`` stops after a step whose record names a final observation, and at ``room`` steps.
+    The sum over ``gammas[i] * reward`` stops after a step whose record names a final observation, and at ``room``.
     """
     if native is None or ring.reward_shape or ring.reward_dtype.kind != "f" or ring.reward_dtype.itemsize < 4:
         return nstep_numpy(records, ring, rows, room, gammas)

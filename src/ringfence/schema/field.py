@@ -104,13 +104,13 @@ class Field:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def _plain_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    if dtype is None:
+        raise SchemaError(f"{name}: expected a dtype, got None")
     try:
-        if dtype is None:
-            raise TypeError
         plain = np.dtype(dtype)
     except TypeError as error:
         raise SchemaError(f"{name}: {dtype!r} is not a dtype that NumPy knows") from error

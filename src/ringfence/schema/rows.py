@@ -42,22 +42,13 @@ class RowsCheck:
         self._count = -1  # the number of streams that the two lists of wants were made for
         self._wants: tuple[list[_Want], list[_Want]] = ([], [])
 
-    def rows(
-        self,
-        count: int,
-        obs: Any,
-        action: Any,
-        reward: Any,
-        next_obs: Any,
-        terminated: Any,
-        truncated: Any,
-        extras: Mapping[str, Any],
-    ) -> Rows:
-        """Check the steps of ``count`` streams.
+    def rows(self, count: int, step: tuple[Any, ...], extras: Mapping[str, Any]) -> Rows:
+        """Check the steps of ``count`` streams: obs, action, reward, next_obs, terminated, truncated, and the extras.
 
         Raises:
             SchemaError: Anything does not match; the text names the key, what was expected, what came, and where.
         """
+        obs, action, reward, next_obs, terminated, truncated = step
         now: Any = (obs, action, reward, terminated, truncated)
         later: Any = (next_obs,)
         if self._nested:

@@ -66,7 +66,7 @@ class Schema:
             ("reward", self.reward, "reward"),
         ]
         parts += [(name, field, "extra") for name, field in self.extras.items()]
-        found = []
+        found: list[Leaf] = []
         for top, part, role in parts:
             for name, field in tree.leaves(part, top):
                 if not isinstance(field, Field):

@@ -49,10 +49,10 @@ def unstack(spec: Any, name: str, stack: int, stack_axis: int, pad: Pad) -> Any:
 
 
 def found_stack(env: Any) -> dict[str, Any]:
-    """Give the ``from_spaces`` options of the frame stack among the wrappers of an environment, empty where none is.
+    """Give the ``from_spaces`` options of the frame stack among an environment's wrappers; empty where none is.
 
-    A stack is only found where what it gives reaches us as it is: another wrapper may have changed the frames since, and
-    then the stack is stored whole. So is one that is padded with anything but its first frame or zeros.
+    A stack is only found where what it gives reaches us as it is: another wrapper may have changed the frames since,
+    and then the stack is stored whole. So is one that is padded with anything but its first frame or zeros.
     """
     from gymnasium import ObservationWrapper
 

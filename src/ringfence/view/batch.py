@@ -70,7 +70,7 @@ class Batch(Mapping[str, Any]):
         return f"Batch({', '.join(self._recipes)})"
 
     def torch(self, device: Any = None) -> Batch:
-        """Give the same batch as tensors, made when asked for: on the CPU without a copy, elsewhere by one transfer each.
+        """Give the same batch as tensors, made on access: on the CPU without a copy, elsewhere by one transfer each.
 
         Raises:
             ImportError: PyTorch is not installed: ``pip install ringfence[torch]``.

@@ -1,8 +1,8 @@
 """Big output arrays that are used again once nobody holds them.
 
 The allocator gives memory of such sizes back to the system and fetches it again for the next batch, page by page: 32
-stacks of four frames then take 1.1 ms in place of 0.15. An array is used again only when the pool's is the one reference
-to it that is left: whoever keeps a batch, a slice of it or a tensor made from it keeps its bytes.
+stacks of four frames then take 1.1 ms in place of 0.15. An array is used again only when the pool's is the one
+reference to it that is left: whoever keeps a batch, a slice of it or a tensor made from it keeps its bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transitions: a step, its successor, and the return over n steps between them.
 
-The n-step return (Sutton 1988; Hessel et al. 2018, equation 1) sums ``gamma**i * reward`` over the steps used: n of them,
-or fewer where the episode ends, is cut, or has not gone further yet. The next observation is the successor of the last
-step used.
+The n-step return (Sutton 1988; Hessel et al. 2018, equation 1) sums ``gamma**i * reward`` over the steps used: n of
+them, or fewer where the episode ends, is cut, or has not gone further yet. The next observation is the successor of the
+last step used.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _recipes(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:
 def _returns(reward: Field) -> Recipe:
     dtype = reward.dtype if reward.dtype.kind == "f" else np.dtype(np.float32)
 
-    def returns(taken: Taken) -> Array:
+    def returns(taken: Any) -> Array:
         with np.errstate(over="ignore"):  # a sum beyond the dtype is infinite, as the rewards' own sum would be
             return taken.returns.astype(dtype)
 
