@@ -1,7 +1,10 @@
 """The replay as its user meets it: what it holds, what it counts, and what its ids mean."""
 
+import contextlib
 import itertools
 import re
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -310,6 +313,41 @@ def test_single_steps_and_rows_may_take_turns():
     assert replay.stats()["breaks"] == 0
     assert replay.episode_lengths() == replay.episode_lengths(1) == [20]
     assert (replay.transitions(4).sample(100).steps > 0).all()
+
+
+def test_threads_may_extend_streams_of_their_own():
+    """One thread a stream is enough: two that extend different streams at the same time do not meet."""
+    schema = Schema(obs=Field((64,), np.int64), action=NUMBER)
+    replay = Replay(schema, 4000, streams=4, seed=0)
+
+    def record(*streams):
+        going_on = np.zeros(2, np.bool_)
+        for now in range(700):
+            numbers = np.array([10_000 * stream + now for stream in streams])
+            obs = np.repeat(numbers[:, None], 64, axis=1)
+            replay.extend(obs, numbers, numbers, obs + 1, going_on, going_on, streams=streams)
+
+    with often_switching():
+        threads = [threading.Thread(target=record, args=streams) for streams in ((0, 1), (2, 3))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    batch = replay.sample(6000)
+    assert (batch.obs == batch.action[:, None]).all()
+    assert (batch.next_obs == batch.action[:, None] + 1).all()
+    assert [replay.episode_lengths(stream) for stream in range(4)] == [[700]] * 4
+
+
+@contextlib.contextmanager
+def often_switching():
+    """Let Python change threads as often as it can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @pytest.mark.parametrize("make", [int, np.random.SeedSequence, np.random.default_rng])

@@ -14,8 +14,8 @@ from ringfence.schema import Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
 from ringfence.store import Ram
-from ringfence.timeline import Ints, Timeline, WideWriter, Writer
-from ringfence.view import Batch, Transitions
+from ringfence.timeline import Ints, Timeline, WideWriter, Window, Writer
+from ringfence.view import Batch, Transitions, transitions
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -183,8 +183,12 @@ class Replay:
         if not 0 <= gamma <= 1:
             raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
         chosen = Uniform() if draw is None else draw
-        chosen.start(self._generator if not hasattr(self, "_default") else self._generator.spawn(1)[0])
+        self._start(chosen, transitions.window(self._store.layout))
         return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
+
+    def _start(self, draw: Draw, window: Window) -> None:
+        """Bind a draw to a view of this ring, with a generator of its own."""
+        draw.start(self._timeline, window, self._generator.spawn(1)[0])
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""

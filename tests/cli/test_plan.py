@@ -278,16 +278,19 @@ def test_a_described_step_needs_no_environments(tmp_path):
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-def test_a_missing_simulator_names_what_to_install(tmp_path):
-    """Where MuJoCo is not installed, the line says which extra of this package brings it."""
-    probe = "import sys; sys.modules['mujoco'] = None; from ringfence.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", probe, "plan", "HalfCheetah-v5", "--capacity", "10"]
+@pytest.mark.parametrize(
+    ("module", "env", "extra"), [("mujoco", "HalfCheetah-v5", "mujoco"), ("ale_py", "ALE/Pong-v5", "atari")]
+)
+def test_a_missing_simulator_names_what_to_install(tmp_path, module, env, extra):
+    """Where MuJoCo or the Atari emulator is not installed, the line says which extra of this package brings it."""
+    probe = f"import sys; sys.modules['{module}'] = None; from ringfence.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", probe, "plan", env, "--capacity", "10"]
 
     finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
 
     assert finished.returncode == 2
     assert finished.stderr.count("\n") == 1
-    assert "pip install 'ringfence[mujoco]'" in finished.stderr
+    assert f"pip install 'ringfence[{extra}]'" in finished.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
 from types import FrameType
 from typing import Any
 
@@ -250,47 +249,44 @@ def test_a_reader_never_sees_a_torn_transition(n_step: int, put: Callable[[Repla
     assert adder.number > 5 * 24, f"only {adder.number} steps: nothing was tested"
 
 
-def interleave(replay: Replay, view: Any, stop: Callable[[Stepper, Stepper], None], put: Any, number: int) -> bool:
-    """Fill the ring up to a step, let ``stop`` run its add beside a sample, finish both and check; tell if it stopped."""
+def begin_again(replay: Replay, put: Callable[[Replay, int], None], number: int) -> Stepper:
+    """Empty the ring, add all steps before this one, and stand ready to add it."""
     replay.clear()
     for earlier in range(number):
         put(replay, earlier)
-    writer = Stepper(lambda: put(replay, number), "timeline")
-    reader = Stepper(lambda: view.sample(16), "view")
-    stop(writer, reader)
-    where = f"add stopped at {writer.where}, sample at {reader.where}"
-    stopped = not writer.finished and not reader.finished
+    return Stepper(lambda: put(replay, number), "timeline")
+
+
+def lines_before_it_shows(replay: Replay, put: Callable[[Replay, int], None], number: int) -> int:
+    """Count the lines that an add runs before the step can be seen."""
+    writer = begin_again(replay, put, number)
+    lines = 0
+    while len(replay) == number:
+        writer.step(1)
+        lines += 1
     writer.finish()
-    reader.finish()
-
-    assert (writer.error, reader.error) == (None, None), where
-    assert not torn(reader.result, 1), f"{where}: {torn(reader.result, 1)}"
-    return stopped
+    return lines
 
 
-@pytest.mark.parametrize(("put", "stride"), [(add_one_stream, 1), (extend_all_streams, 3)], ids=["add", "extend"])
+@pytest.mark.parametrize("put", [add_one_stream, extend_all_streams], ids=["add", "extend"])
 @pytest.mark.parametrize("number", [BREAK - 1, EPISODES - 1, BREAK + 1], ids=["inside", "at an end", "after a break"])
-def test_a_sample_and_an_add_may_interleave_at_any_line(
-    put: Callable[[Replay, int], None], stride: int, number: int
-) -> None:
-    """An add that stops at some line while a sample begins, and ends in the midst of it, tears no transition."""
+def test_a_sample_and_an_add_may_interleave_at_any_line(put: Callable[[Replay, int], None], number: int) -> None:
+    """A sample that begins while an add has stopped, and ends when all but its last line is done, is not torn."""
     replay = Replay(SCHEMA, capacity=8, streams=1, seed=0)
     view = replay.transitions(gamma=GAMMA)
-    stops = 0
-    for writer_line in count(1, stride):
-        for reader_line in count(4, 4):
+    lines = lines_before_it_shows(replay, put, number)
+    pairs = [(write, read) for write in range(0, lines, 3) for read in range(5, 50, 5)]
+    for write, read in pairs:
+        writer, reader = begin_again(replay, put, number), Stepper(lambda: view.sample(12), "view")
+        writer.step(write)
+        reader.step(read)
+        where = f"add stopped at {writer.where}, sample at {reader.where}"
+        writer.step(lines - 1 - write)
+        reader.finish()
+        writer.finish()
 
-            def stop(writer: Stepper, reader: Stepper, w: int = writer_line, r: int = reader_line) -> None:
-                writer.step(w)
-                reader.step(r)
-
-            if not interleave(replay, view, stop, put, number):
-                break
-            stops += 1
-        if reader_line == 4:
-            break
-
-    assert stops > 100, f"only {stops} interleavings: nothing was tested"
+        assert (writer.error, reader.error) == (None, None), where
+        assert not torn(reader.result, 1), f"{where}: {torn(reader.result, 1)}"
 
 
 def test_a_torn_row_is_noticed() -> None:

@@ -13,7 +13,7 @@ from ringfence.schema import Field, Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
 from ringfence.store import Ram, RingShape
-from ringfence.testing.strategies import Move, moves
+from ringfence.testing.strategies import End, Move, moves
 from ringfence.timeline import Anchors, Timeline, WideWriter, Window, Writer
 from ringfence.timeline.writer import LONGEST
 
@@ -25,6 +25,7 @@ SCHEMA = Schema(
 )
 LAYOUT = Layout.of(SCHEMA)
 SMALL = np.dtype((np.int64, 2))
+CHECK, ROWS_CHECK = step_check(LAYOUT), RowsCheck(LAYOUT)
 
 Op = Move | tuple[Move, ...] | str
 """One add, one extend (of all streams where it names all in order), ``"cut <stream>"`` or ``"clear"``."""
@@ -57,7 +58,6 @@ class Ledger:
         self._open = [0] * shape.streams
         self._waiting = [0] * shape.streams
         self._numbers = 0
-        self._check, self._rows_check = step_check(LAYOUT), RowsCheck(LAYOUT)
 
     # -- doing
 
@@ -74,7 +74,7 @@ class Ledger:
         elif isinstance(op, Move):
             entry = self._note(op)
             end = (op.end in ("terminated", "both"), op.end in ("truncated", "both"))
-            step = self._check(look(entry.obs), entry.time, 0.0, look(entry.next_obs), *end, {"hidden": full(entry.obs)})
+            step = CHECK(look(entry.obs), entry.time, 0.0, look(entry.next_obs), *end, {"hidden": full(entry.obs)})
             self._ids.append(self.writer.append(op.stream, step))
         else:
             self._extend(op)
@@ -88,7 +88,7 @@ class Ledger:
         truncated = np.array([move.end in ("truncated", "both") for move in row])
         times, rewards = np.array([entry.time for entry in entries]), np.zeros(len(row), np.float32)
         hidden = {"hidden": np.array([full(entry.obs) for entry in entries])}
-        rows = self._rows_check.rows(len(row), stacked, times, rewards, later, terminated, truncated, hidden)
+        rows = ROWS_CHECK.rows(len(row), stacked, times, rewards, later, terminated, truncated, hidden)
         streams = None if everyone else np.array([move.stream for move in row])
         ids = self.wide.append(streams, rows)
         assert ids.dtype == np.int64
@@ -187,7 +187,9 @@ class Ledger:
         record = pair(self.store, row)
         final = int(np.frombuffer(record, np.int32, 1, LAYOUT.final_offset)[0])
         if final >= 0:
-            small = number(np.frombuffer(self.store.final_obs(np.array([stream * self.shape.finals + final])), np.int64))
+            small = number(
+                np.frombuffer(self.store.final_obs(np.array([stream * self.shape.finals + final])), np.int64)
+            )
             mirrored, after = small, self.store.final_row(stream, final)
         else:
             first = stream * self.shape.rows
@@ -219,6 +221,11 @@ def number(values: np.ndarray) -> int:
     return int(values.flat[0]) if (values == values.flat[0]).all() else -1
 
 
+def level(streams: int, end: End = "") -> tuple[Move, ...]:
+    """Give one plain step for each stream."""
+    return tuple(Move(stream, end) for stream in range(streams))
+
+
 def shapes(max_capacity: int = 12) -> st.SearchStrategy[RingShape]:
     """Draw small rings, some with far too few final observations."""
     return st.integers(1, max_capacity).flatmap(
@@ -228,15 +235,24 @@ def shapes(max_capacity: int = 12) -> st.SearchStrategy[RingShape]:
 
 def programs(streams: int, max_size: int = 40) -> st.SearchStrategy[list[Op]]:
     """Draw what is done to streams: mostly adds and extends, now and then a cut, seldom a clear."""
-    row = st.lists(moves(streams), min_size=1, max_size=4).map(lambda row: tuple({move.stream: move for move in row}.values()))
-    everyone = st.lists(moves(1), min_size=streams, max_size=streams).map(
-        lambda row: tuple(Move(stream, move.end, move.jump) for stream, move in enumerate(row))
-    )
+    row = st.lists(moves(streams), min_size=1, max_size=4)
+    some = row.map(lambda row: tuple({move.stream: move for move in row}.values()))
+    each = st.lists(moves(1), min_size=streams, max_size=streams)
+    everyone = each.map(lambda row: tuple(Move(stream, move.end, move.jump) for stream, move in enumerate(row)))
     cut = st.integers(0, streams - 1).map(lambda stream: f"cut {stream}")
-    kinds = {"add": moves(streams), "row": row, "all": everyone, "cut": cut, "clear": st.just("clear")}
-    often = ["add"] * 6 + ["row"] * 3 + ["all"] * 6 + ["cut"] + ["clear"] * 1
+    kinds = {"add": moves(streams), "some": some, "all": everyone, "cut": cut, "clear": st.just("clear")}
+    often = ["add"] * 6 + ["some"] * 3 + ["all"] * 6 + ["cut"] * 2 + ["clear"]
     op = st.sampled_from(often).flatmap(kinds.__getitem__)
     return st.integers(0, max_size).flatmap(lambda size: st.lists(op, min_size=size, max_size=size))
+
+
+@st.composite
+def begun(draw: st.DrawFn, shape: RingShape, max_size: int = 25) -> list[Op]:
+    """Draw a program that begins with some turns of the rings, by episodes of one length: few are that by chance."""
+    count = draw(st.integers(0, 3 * shape.slots))
+    length = draw(st.sampled_from([100, 1, 2, 5, shape.capacity]))
+    turns: list[Op] = [level(shape.streams, "" if at % length < length - 1 else "terminated") for at in range(count)]
+    return turns + draw(programs(shape.streams, max_size))
 
 
 @st.composite
@@ -244,6 +260,6 @@ def ledgers(draw: st.DrawFn, max_capacity: int = 12) -> Ledger:
     """Draw streams to which something was done."""
     shape = draw(shapes(max_capacity))
     ledger = Ledger(shape)
-    for op in draw(programs(shape.streams)):
+    for op in draw(begun(shape)):
         ledger.do(op)
     return ledger

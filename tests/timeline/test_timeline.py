@@ -15,7 +15,8 @@ from ringfence.timeline import Anchors, Look, Window
 from ringfence.timeline.timeline import TIME_BITS
 from tests.timeline.ledger import LAYOUT, Ledger, ledgers, pair, programs
 
-WINDOWS = st.builds(Window, before=st.integers(0, 6), after=st.integers(0, 6), short_start=st.booleans())
+LENGTHS = st.sampled_from([0, 0, 1, 2, 3, 4, 6])
+WINDOWS = st.builds(Window, before=LENGTHS, after=LENGTHS, short_start=st.booleans())
 
 
 def anchors(ledger: Ledger, pairs: list[tuple[int, int]]) -> Anchors:
@@ -50,7 +51,9 @@ def test_ids_tell_whether_their_step_is_still_held(ledger):
     """Of all ids ever given, and of some that were not, exactly those of held steps are held."""
     streams, capacity = ledger.shape.streams, ledger.shape.capacity
     held = {stream << TIME_BITS | entry.time for stream, entry in ledger.everything()}
-    future = [stream << TIME_BITS | len(ledger.steps[stream]) + ahead for stream in range(streams) for ahead in (0, capacity)]
+    future = [
+        stream << TIME_BITS | len(ledger.steps[stream]) + ahead for stream in range(streams) for ahead in (0, capacity)
+    ]
     strange = [-1, -(2**63), 2**63 - 1, streams << TIME_BITS, -1 << TIME_BITS, (1 << TIME_BITS) - 1]
     ids = np.array([*ledger.ids, *future, *strange])
 
@@ -122,21 +125,6 @@ def test_legal_windows_are_those_whose_every_step_is_held_and_of_one_episode(led
         assert listed == pairs
 
 
-@settings(max_examples=30)
-@given(program=programs(2, max_size=40), window=WINDOWS, capacity=st.integers(1, 9))
-def test_windows_stay_right_while_rings_turn_under_long_episodes(program, window, capacity):
-    """After several turns of a ring by one long episode, and whatever follows it, the legal windows are right."""
-    ledger = Ledger(RingShape(2, capacity, capacity + 1))
-    for _ in range(3 * capacity):
-        ledger.do((Move(0), Move(1)))
-    for op in program:
-        ledger.do(op)
-
-    listed = pairs_of(ledger.timeline.every(ledger.timeline.look(), window))
-
-    assert listed == [(stream, entry.time) for stream, entry in ledger.everything() if ledger.legal(stream, entry, window)]
-
-
 @pytest.mark.parametrize("short_start", [False, True])
 @pytest.mark.parametrize(("before", "after"), [(10, 0), (0, 10), (2**31 - 1, 0), (0, 2**31 - 1)])
 def test_a_window_longer_than_the_ring_is_never_legal(before, after, short_start):
@@ -191,11 +179,15 @@ def test_what_changed_since_the_look_is_noticed_and_what_did_not_is_not(ledger, 
     pairs = [(stream, entry.time) for stream, entry in ledger.everything() if entry.time - before >= tails[stream]]
     if not pairs:
         return
-    pairs = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=5), "anchors")
+    # the newest steps are where a read can go wrong without anything being dropped
+    newest = [pair for pair in pairs if pair[1] + reach + 1 >= len(ledger.steps[pair[0]])]
+    pairs = data.draw(
+        st.lists(st.sampled_from(pairs) | st.sampled_from(newest or pairs), min_size=1, max_size=3), "anchors"
+    )
     steps = anchors(ledger, pairs)
     ends = [len(line) for line in ledger.ends]
     first = read(ledger, look, steps, before, reach)
-    for op in data.draw(programs(ledger.shape.streams, max_size=6), "meanwhile"):
+    for op in data.draw(programs(ledger.shape.streams, max_size=3), "meanwhile"):
         ledger.do(op)
 
     stands = ledger.timeline.untouched(look, steps, before, reach)

@@ -179,6 +179,53 @@ def test_two_batches_share_nothing():
         assert not [name for name, array in one for _, later in other if np.shares_memory(array, later)]
 
 
+KEEP = {
+    "the batch": lambda batch: batch,
+    "an array": lambda batch: batch.obs["image"],
+    "a slice": lambda batch: batch.next_obs["image"][3:5, ::2],
+    "one row": lambda batch: batch.obs["state"][1][7],
+    "a reshaped view": lambda batch: batch.hidden.reshape(-1).view(np.uint32),
+    "an iterator": lambda batch: iter(batch.hidden),
+    "a buffer": lambda batch: memoryview(batch.hidden),
+    "an array on a buffer": lambda batch: np.frombuffer(batch.hidden, np.float32),
+    "a mapping": dict,
+    "an item of the nest": lambda batch: batch.obs["state"],
+}
+
+
+def bytes_of(kept):
+    """Copy out what was kept."""
+    if isinstance(kept, (dict, tuple)):
+        return [array.tobytes() for _, array in arrays(kept)]
+    if isinstance(kept, Batch):
+        return bytes_of(dict(kept))
+    return [np.array(row).tobytes() for row in ([kept] if isinstance(kept, memoryview) else kept)]
+
+
+@pytest.mark.parametrize("what", KEEP)
+def test_whatever_is_kept_of_a_batch_stays_as_it_was(what):
+    """Big batches may use memory again, but never memory of which anybody still holds a part, in whatever way."""
+    view, twin = (filled().transitions() for _ in range(2))
+    kept = KEEP[what](view.sample(400))
+    expected = KEEP[what](twin.sample(400))
+    for _ in range(12):
+        view.sample(400)
+
+    assert bytes_of(kept) == bytes_of(expected)
+
+
+def test_a_tensor_keeps_the_memory_it_was_made_from():
+    """A tensor outlives its batch, and later batches do not write into it."""
+    torch = pytest.importorskip("torch")
+    view = filled().transitions()
+    tensor = view.sample(400).torch().hidden[5:]
+    expected = tensor.clone()
+    for _ in range(12):
+        view.sample(400)
+
+    assert torch.equal(tensor, expected)
+
+
 def test_fields_are_cut_when_asked_for_and_stay_what_was_drawn():
     """A field read late, after the ring has turned and been cleared, equals the one read at once."""
     for make in (lambda replay: replay.transitions(), lambda replay: replay.transitions(3)):

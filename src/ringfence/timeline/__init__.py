@@ -2,7 +2,7 @@
 
 from ringfence.timeline.timeline import Anchors, Ints, Look, Timeline
 from ringfence.timeline.wide import WideWriter
-from ringfence.timeline.window import Window
+from ringfence.timeline.window import Boundary, Window
 from ringfence.timeline.writer import Writer
 
-__all__ = ["Anchors", "Ints", "Look", "Timeline", "WideWriter", "Window", "Writer"]
+__all__ = ["Anchors", "Boundary", "Ints", "Look", "Timeline", "WideWriter", "Window", "Writer"]

@@ -33,6 +33,16 @@ class Anchors(NamedTuple):
     """None where there is only one stream."""
     times: Ints
 
+    def at(self, places: Ints | NDArray[np.bool_]) -> Anchors:
+        """Give some of them, by position or by mask."""
+        return Anchors(None if self.streams is None else self.streams[places], self.times[places])
+
+    def replace(self, places: Ints, others: Anchors) -> None:
+        """Put others in the place of some, where they are."""
+        self.times[places] = others.times
+        if self.streams is not None and others.streams is not None:
+            self.streams[places] = others.streams
+
 
 class Look(NamedTuple):
     """The marks at one moment: what each stream held then. For a single stream plain numbers, which cost less."""
@@ -125,17 +135,20 @@ class Timeline:
         """Tell which of these held steps are anchors of a legal window."""
         ages = self.ages(self.rows(anchors))
         before = np.minimum(ages, window.before) if window.short_start else window.before
-        good = (anchors.times - before >= _of(look.tails, anchors)) & (ages >= before)
-        if window.after:
-            last = anchors._replace(times=anchors.times + window.after)
+        good: NDArray[np.bool_] = (anchors.times - before >= _of(look.tails, anchors)) & (ages >= before)
+        if window.stride > 1:
+            good &= ages % window.stride == 0
+        if window.after and window.boundary != "pad":
             good &= look.room(anchors) > window.after
+        if window.after and window.boundary == "stop":
             # a later step of the same episode is exactly as much older; a row not yet written may hold anything
+            last = anchors._replace(times=anchors.times + window.after)
             good &= self.ages(self.rows(last)) == ages + window.after
         return good
 
     def surely_legal(self, look: Look, anchors: Anchors, window: Window) -> bool:
         """Tell, for the price of one reduction, whether all of these are legal; no means perhaps not."""
-        if window.after or not window.short_start:
+        if window.after or window.stride > 1 or not window.short_start:
             return False
         # the steps before an anchor are missing only near the tail
         return bool((anchors.times - _of(look.tails, anchors)).min() >= window.before)
@@ -144,7 +157,7 @@ class Timeline:
         """Count the legal anchors."""
         if window.trivial:
             return look.total
-        if window.after or not window.short_start:
+        if window.after or window.stride > 1 or not window.short_start:
             return len(self.every(look, window).times)
         # only the first steps held of an episode whose beginning is gone can lack earlier ones
         if self.streams == 1:
@@ -171,8 +184,7 @@ class Timeline:
         anchors = Anchors(None if self.streams == 1 else streams, times)
         if window.trivial:
             return anchors
-        good = self.legal(look, anchors, window)
-        return Anchors(None if anchors.streams is None else anchors.streams[good], times[good])
+        return anchors.at(self.legal(look, anchors, window))
 
     def refuse(self, look: Look, window: Window) -> NotEnoughData:
         """Give the error for a request that no step can answer, with the counts."""

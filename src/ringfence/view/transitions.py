@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringfence.draw import Draw
-from ringfence.errors import NotEnoughData
+from ringfence.draw import Draw, Drawn
 from ringfence.schema.field import Field
 from ringfence.schema.layout import INSIDE, Layout
 from ringfence.store import Ram
@@ -22,20 +21,25 @@ from ringfence.view.batch import Batch, Recipe
 from ringfence.view.gathering import Gathering, Part
 from ringfence.view.leaves import present, tree_of
 from ringfence.view.pool import Pool
+from ringfence.view.sampler import Sampler, Updated, probabilities, weights
 from ringfence.view.stack import Stacker
 
 Array = NDArray[Any]
-ATTEMPTS = 1000  # whole batches that a writer may overtake; one in a thousand is, on a ring of a few hundred steps
 FINAL_FIELD = Field((), np.int32)
+
+
+def window(layout: Layout) -> Window:
+    """Say what a transition needs: the frames of its stack."""
+    return Window(before=layout.schema.stack - 1, short_start=True)
 
 
 class Taken:
     """What was copied out of the ring for one batch."""
 
-    __slots__ = ("anchors", "arrays", "count", "legal", "returns", "steps")
+    __slots__ = ("anchors", "arrays", "count", "drawn", "legal", "returns", "steps")
 
-    def __init__(self, anchors: Anchors, legal: int) -> None:
-        self.anchors, self.count = anchors, len(anchors.times)
+    def __init__(self, drawn: Drawn, legal: int) -> None:
+        self.drawn, self.anchors, self.count = drawn, drawn.anchors, len(drawn.anchors.times)
         self.legal = legal
         """Anchors that could have been drawn."""
         self.arrays: dict[str, Array] = {}
@@ -52,10 +56,12 @@ class Transitions:
     """
 
     def __init__(self, store: Ram, timeline: Timeline, draw: Draw, *, n_step: int = 1, gamma: float = 0.99) -> None:
+        """Serve the ring of a store; the draw is started by the caller, with :func:`window`."""
         layout = store.layout
-        self._store, self._timeline, self._draw, self._layout = store, timeline, draw, layout
+        self._store, self._timeline, self._layout = store, timeline, layout
         self._n, self._gammas = n_step, gamma ** np.arange(n_step, dtype=np.float64)
-        self._window = Window(before=layout.schema.stack - 1, short_start=True)
+        self._window = window(layout)
+        self._sampler = Sampler(timeline, draw, self._window, reach=n_step - 1)
         now, then = _anchor_parts(layout, n_step), _last_parts(layout)
         # over one step both are parts of the same records, and are copied in one go
         self._gatherings = [Gathering(store, now + then)] if n_step == 1 else [Gathering(store, p) for p in (now, then)]
@@ -74,32 +80,39 @@ class Transitions:
         Raises:
             NotEnoughData: Nothing can be drawn; the text holds the counts.
         """
-        timeline, window = self._timeline, self._window
-        if n.__class__ is not int or n < 1:
-            n = _checked(n)
-        for _ in range(ATTEMPTS):
-            look = timeline.look()
-            anchors = self._draw.draw(timeline, look, window, n)
-            taken = self._take(look, anchors)
-            if timeline.untouched(look, anchors, window.before, self._n - 1):
-                return self._batch(taken)
-        raise NotEnoughData(
-            f"the ring of {timeline.capacity} steps a stream was overtaken {ATTEMPTS} times while {n} transitions "
-            "were being read; give it more capacity, or draw fewer at a time"
-        )
+        return self._batch(self._sampler.sample(n, self._take))
 
     def can_sample(self, n: int = 1) -> bool:
         """Tell whether at least ``n`` different transitions can be drawn."""
-        return self._timeline.count(self._timeline.look(), self._window) >= n
+        return self._sampler.can_sample(n)
 
     def ids(self) -> Ints:
         """List the id of every transition that can be drawn, stream by stream, oldest first."""
-        return self._timeline.ids(self._timeline.every(self._timeline.look(), self._window))
+        return self._sampler.ids()
 
-    def _take(self, look: Look, anchors: Anchors) -> Taken:
+    def update_priorities(self, ids: Any, priorities: Any) -> Updated:
+        """Give steps new priorities, most often the size of their TD error; tell how many were applied.
+
+        Ids of steps that are gone are skipped and counted.
+
+        Args:
+            ids: (n,) of a batch.
+            priorities: (n,) numbers of 0 or more.
+
+        Raises:
+            TypeError: The view's draw has no priorities.
+            ValueError: A priority is negative, NaN or infinite, or their number is not that of the ids; none was taken.
+        """
+        return self._sampler.update(ids, priorities)
+
+    def stats(self) -> dict[str, Any]:
+        """Give the draw's figures for a log."""
+        return self._sampler.stats()
+
+    def _take(self, look: Look, drawn: Drawn) -> Taken:
         """Copy all that a batch needs out of the ring."""
-        timeline = self._timeline
-        taken = Taken(anchors, timeline.count(look, self._window))
+        timeline, anchors = self._timeline, drawn.anchors
+        taken = Taken(drawn, timeline.count(look, self._window))
         rows, last = timeline.rows(anchors), anchors
         if self._n > 1:
             taken.returns, taken.steps = self._store.nstep(rows, look.room(anchors), self._gammas)
@@ -198,8 +211,8 @@ def _recipes(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:
     recipes["discount"] = _discount(gamma)
     recipes["steps"] = lambda taken: np.ones(taken.count, np.int64) if taken.steps is None else taken.steps
     recipes["ids"] = lambda taken: Timeline.ids(taken.anchors)
-    recipes["weights"] = lambda taken: np.ones(taken.count, np.float32)
-    recipes["probabilities"] = lambda taken: np.full(taken.count, 1 / taken.legal)
+    recipes["weights"] = lambda taken: weights(taken.drawn)
+    recipes["probabilities"] = lambda taken: probabilities(taken.drawn, lambda: taken.legal)
     return recipes
 
 
@@ -221,9 +234,3 @@ def _discount(gamma: float) -> Recipe:
         return (goes_on * np.float64(gamma) ** taken.steps).astype(np.float32)
 
     return discount
-
-
-def _checked(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n: expected a whole number of at least 1, got {n!r}")
-    return int(n)
