@@ -187,8 +187,9 @@ class Replay:
         return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
 
     def _start(self, draw: Draw, window: Window) -> None:
-        """Bind a draw to a view of this ring, with a generator of its own."""
-        draw.start(self._timeline, window, self._generator.spawn(1)[0])
+        """Bind a draw to a view of this ring: the default view's to the generator itself, others to one of their own."""
+        generator = self._generator.spawn(1)[0] if hasattr(self, "_default") else self._generator
+        draw.start(self._timeline, window, generator)
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.measure import MIB, fresh, on_linux, usage
 
 from ringfence.errors import SchemaError
 from ringfence.replay import Replay
 from ringfence.schema import Field, Schema
-from tests.memory.measure import MIB, fresh, on_linux, usage
 
 pytestmark = on_linux
 
@@ -215,7 +215,7 @@ def objects() -> dict[str, int]:
 
 
 def test_no_object_is_made_for_a_step():
-    """After 100 thousand adds the collector tracks not one object more; after 20 thousand Python has allocated no more."""
+    """Over 100 thousand adds the collector comes to track nothing more, and over 20 thousand Python allocates no more."""
     paid = fresh(objects)
 
     assert paid["tracked"] <= 0, paid

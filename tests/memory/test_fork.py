@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import mmap
-import os
 from multiprocessing import Pipe, get_context
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.measure import MIB, fresh, on_linux, usage
 
 from ringfence.replay import Replay
 from ringfence.schema import Field, Schema
-from tests.memory.measure import MIB, fresh, on_linux, usage
 
 pytestmark = on_linux
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.measure import MIB, fresh, on_linux, usage
 
 from ringfence.replay import Replay
 from ringfence.schema import Field, Schema
-from tests.memory.measure import MIB, fresh, on_linux, usage
 
 pytestmark = on_linux
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory.measure import MIB, fresh, on_linux, usage
 
 from ringfence.errors import BudgetExceeded
 from ringfence.replay import Replay
 from ringfence.schema import Field, Schema
-from tests.memory.measure import MIB, fresh, on_linux, usage
 
 pytestmark = on_linux
 

@@ -93,13 +93,13 @@ def test_the_smallest_rings_hold_exactly_their_newest_steps(per_stream: int) -> 
 
 def test_a_ring_smaller_than_a_stack_is_refused_with_the_least_that_works() -> None:
     """Fewer transitions a stream than frames in a stack can never be drawn from: the error says how many are needed."""
-    with pytest.raises(SchemaError, match="4"):
+    with pytest.raises(SchemaError, match=r"capacity: .* needs 4 steps; the minimum is capacity=8"):
         Replay(STACKED, capacity=6, streams=2)
 
 
 @pytest.mark.parametrize("streams", [1, 3])
 def test_a_large_ring_of_one_step_episodes_holds_a_suffix_and_counts_the_rest(streams: int) -> None:
-    """Where closing records outgrow their reserve the oldest steps go early, and only they, and stats says so."""
+    """Where final observations outgrow their reserve the oldest steps go early, only they, and stats counts them."""
     replay = Replay(STACKED, capacity=300 * streams, streams=streams, seed=0)
     pair = Pair(replay, STACKED)
     added: list[list[int]] = [[] for _ in range(streams)]
@@ -111,8 +111,21 @@ def test_a_large_ring_of_one_step_episodes_holds_a_suffix_and_counts_the_rest(st
     held = [[id for id in line if id in ids] for line in added]
 
     assert [line[-len(kept) :] for line, kept in zip(added, held, strict=True)] == held
-    assert len(replay) == len(ids) == sum(map(len, held)) <= replay.capacity
-    assert all(len(replay.episode_lengths(stream)) == len(held[stream]) for stream in range(streams))
+    assert [len(kept) for kept in held] == [len(replay.episode_lengths(stream)) for stream in range(streams)]
+    assert len(replay) == len(ids) == sum(map(len, held))
+    assert replay.stats()["early"] == 1000 * streams - len(replay)
+
+
+def test_a_large_ring_that_is_told_of_short_episodes_holds_all_it_promised() -> None:
+    """With a reserve for one-step episodes none of 300 goes early."""
+    replay = Replay(STACKED, capacity=300, seed=0, episode_length=1)
+    pair = Pair(replay, STACKED)
+    for time in range(700):
+        pair.add(Move(0, ENDS[1 + time % 3]))
+
+    pair.check_state()
+    pair.check_ids()
+    assert replay.stats()["early"] == 0
 
 
 def test_every_leaf_of_a_nested_observation_is_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def with_stack(pad: str = "first", axis: int = -1) -> Schema:
 
 def walk(replay: ReferenceReplay, *numbers: float, end: str = "", stream: int = 0) -> None:
     """Add an episode that sees these numbers; each action is the number seen, each reward a tenth of the next."""
-    for here, there in zip(numbers, numbers[1:], strict=False):
+    for here, there in pairwise(numbers):
         last = there == numbers[-1]
         obs, next_obs = (np.broadcast_to(n, replay.schema.obs.shape) for n in (here, there))
         replay.add(obs, here, there / 10, next_obs, last and end == "terminated", last and end == "truncated", stream)
@@ -45,7 +46,8 @@ def test_a_step_comes_back_as_it_was_added() -> None:
 
     assert (got.obs, got.action, got.reward, got.next_obs) == (1, 2, 0.5, 3)
     assert (got.terminated, got.truncated, got.discount, got.steps) == (False, False, 0.99, 1)
-    assert got.obs.dtype == np.float32 and got.action.dtype == np.int64
+    assert got.obs.dtype == np.float32
+    assert got.action.dtype == np.int64
 
 
 def test_only_the_newest_steps_are_held() -> None:
@@ -75,7 +77,8 @@ def test_an_empty_stream_has_no_episodes() -> None:
     assert replay.episode_lengths() == []
     walk(replay, 1, 2)
     replay.clear()
-    assert replay.episode_lengths() == [] and replay.anchors() == [] and len(replay) == 0
+    assert replay.episode_lengths() == [] and replay.anchors() == []
+    assert len(replay) == 0
 
 
 def test_n_step_adds_discounted_rewards_and_ends_on_the_true_successor() -> None:
@@ -199,8 +202,10 @@ def test_extend_is_one_add_a_row() -> None:
 
     assert replay.extend(**row, **rest) == [(0, 0), (1, 0), (2, 0)]
     assert replay.extend(**row, **rest, streams=[2, 0, 1])[0] == (2, 1)
-    assert replay.transition((2, 0)).terminated and replay.transition((2, 0)).extras == {"x": 9}
-    assert replay.transition((2, 1)).obs == {"a": (0,)} and replay.transition((2, 1)).action == 4
+    assert replay.transition((2, 0)).terminated
+    assert replay.transition((2, 0)).extras == {"x": 9}
+    assert replay.transition((2, 1)).obs == {"a": (0,)}
+    assert replay.transition((2, 1)).action == 4
 
 
 def test_times_go_on_after_a_clear_and_the_next_step_starts_an_episode() -> None:
@@ -210,5 +215,6 @@ def test_times_go_on_after_a_clear_and_the_next_step_starts_an_episode() -> None
     replay.clear()
     walk(replay, 6, 7)
 
-    assert replay.anchors() == [(0, 2)] and replay.breaks == 0
+    assert replay.anchors() == [(0, 2)]
+    assert replay.breaks == 0
     assert frames(replay.transition((0, 2)).obs) == [6, 6, 6]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.memory.measure import MIB, fresh, on_linux, usage
 
 from ringfence.kernels import load
 from ringfence.kernels.gather import gather_numpy
@@ -18,7 +19,6 @@ from ringfence.store import Ram, RingShape, cost
 from ringfence.store import ram as ram_module
 from ringfence.store.base import MIRROR, SPARE
 from ringfence.testing.strategies import schemas
-from tests.memory.measure import MIB, fresh, on_linux, usage
 
 VECTOR = Layout.of(Schema(obs=Field((3,), np.int16), action=Field((), np.int64)))
 FRAMED = Layout.of(
@@ -138,7 +138,7 @@ def made(advice: int | None) -> dict[str, Any]:
 @on_linux
 @pytest.mark.parametrize("advice", [None, 9999])
 def test_every_page_is_paid_when_the_store_is_made(advice):
-    """Making a store takes its size within 2 %, writing to it nothing more, also where the kernel knows no such advice."""
+    """Making a store takes its size within 2 %, writing to it no more, also where the kernel knows no such advice."""
     paid = fresh(made, advice)
 
     assert paid["nbytes"] > 48 * MIB
@@ -172,7 +172,7 @@ def gathered(ram: Ram, rows: np.ndarray, offset: int, nbytes: int) -> np.ndarray
 @pytest.mark.parametrize("capacity", [1, MIRROR - 1, MIRROR + 1, 40])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=["small", "both", "big"])
 def test_from_every_slot_a_record_and_the_next_one_are_read_as_if_there_were_no_end(layout, capacity):
-    """A row and its successor are plain indexing that wraps, also at the last slot of each stream, and in the mirror."""
+    """A row and its successor are plain indexing that wraps, also at each last slot, and in the mirror."""
     shape = RingShape(3, capacity, 4)
     ram, content = scribbled(layout, shape)
     streams, slots = np.divmod(np.arange(3 * (shape.rows - 1)), shape.rows - 1)

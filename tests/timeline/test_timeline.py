@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.timeline.ledger import LAYOUT, Ledger, ledgers, pair, programs
 
 from ringfence.store import RingShape
 from ringfence.testing.strategies import Move
 from ringfence.timeline import Anchors, Look, Window
 from ringfence.timeline.timeline import TIME_BITS
-from tests.timeline.ledger import LAYOUT, Ledger, ledgers, pair, programs
 
 LENGTHS = st.sampled_from([0, 0, 1, 2, 3, 4, 6])
 WINDOWS = st.builds(Window, before=LENGTHS, after=LENGTHS, short_start=st.booleans())

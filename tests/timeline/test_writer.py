@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.timeline.ledger import LAYOUT, Ledger, Op, begun, ledgers, level, programs, shapes
 
 from ringfence.replay import Replay
 from ringfence.schema import Field, Schema
@@ -17,7 +18,6 @@ from ringfence.store.base import MIRROR
 from ringfence.testing.strategies import Move
 from ringfence.timeline import wide, writer
 from ringfence.timeline.timeline import TIME_BITS
-from tests.timeline.ledger import LAYOUT, Ledger, Op, begun, ledgers, level, programs, shapes
 
 PLAIN = Schema(obs=Field((1,), np.int64), action=Field((), np.int64))
 STACKED = Schema(obs=Field((1,), np.int64, stack=3), action=Field((), np.int64))
@@ -237,7 +237,7 @@ def test_a_told_episode_length_keeps_the_capacity():
 @settings(max_examples=40)
 @given(shape=shapes(), data=st.data(), steps=st.integers(1, 9))
 def test_an_episode_that_reaches_the_longest_is_cut_there(shape, data, steps):
-    """Whichever way steps come, an episode is cut when its age could be counted no further, and nothing else changes."""
+    """Whichever way steps come, an episode is cut when its age can be counted no further, and nothing else changes."""
     program: list[Op] = data.draw(programs(shape.streams, max_size=15), "program")
     row = level(shape.streams)
     with longest(steps):

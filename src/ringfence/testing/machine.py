@@ -1,4 +1,4 @@
-"""Drive a replay beside the reference with any program of moves, and compare all that can be asked (needs hypothesis)."""
+"""Drive a replay beside the reference by any program of moves; compare all that can be asked (needs hypothesis)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Pair:
         step = self._row(row, whole)
         keys = self.reference.extend(**step, streams=None if everyone else [move.stream for move in row])
         ids = self.replay.extend(**step, streams=streams)
-        assert np.asarray(ids).dtype == np.int64 and np.shape(ids) == (len(row),), f"extend returned {ids!r}"
+        assert ids.dtype == np.int64, f"extend returned ids of dtype {ids.dtype}"
         for id, key in zip(ids, keys, strict=True):
             self._remember(id, key)
         scribble(step)
@@ -101,7 +101,7 @@ class Pair:
         assert ids.dtype == np.int64, f"ids have dtype {ids.dtype}"
         drawable = [self.keys[int(id)] for id in ids]
         surplus, missing = sorted(set(drawable) - set(anchors)), sorted(set(anchors) - set(drawable))
-        assert not surplus and not missing, f"(stream, time) wrongly drawable: {surplus}; not drawable: {missing}"
+        assert not surplus + missing, f"(stream, time) wrongly drawable: {surplus}; not drawable: {missing}"
         assert len(drawable) == len(anchors), f"an id twice in {ids}"
         assert view.can_sample() == bool(anchors)
 
@@ -232,24 +232,23 @@ def spoil_action(schema: Schema, step: dict[str, Any]) -> None:
 
     def spoil(field: Field, array: Any) -> Any:
         if field.dtype.kind == "i":
-            array = array % 1000 + np.array([0.0] * (len(array) - 1) + [0.5])
-            return array
+            return array % 1000 + np.array([0.0] * (len(array) - 1) + [0.5])
         return np.concatenate([array, array], axis=-1)
 
     step["action"] = spoil_last(schema.action, step["action"], spoil)
 
 
-def spoil_reward(schema: Schema, step: dict[str, Any]) -> None:
+def spoil_reward(_schema: Schema, step: dict[str, Any]) -> None:
     """Give each reward an axis of one."""
     step["reward"] = step["reward"][..., None]
 
 
-def spoil_extra(schema: Schema, step: dict[str, Any]) -> None:
+def spoil_extra(_schema: Schema, step: dict[str, Any]) -> None:
     """Add an extra that the schema does not declare."""
     step["surprise"] = step["reward"]
 
 
-def spoil_streams(schema: Schema, step: dict[str, Any]) -> None:
+def spoil_streams(_schema: Schema, step: dict[str, Any]) -> None:
     """Name a stream that does not exist."""
     step["streams"] = step["streams"] + 1000
 

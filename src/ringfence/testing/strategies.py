@@ -109,8 +109,8 @@ def schemas(draw: DrawFn) -> Schema:
 def value(field: Field, tag: int, strange: bool = True) -> Any:
     """Make the field's value number ``tag``: one frame, of a kind that the field stores without refusing.
 
-    Whole numbers use the stored dtype's whole range. With ``strange``, every seventh value of a float field holds NaN, inf
-    or -0.0.
+    Whole numbers use the stored dtype's whole range. With ``strange``, every seventh value of a float field holds NaN,
+    inf or -0.0.
     """
     dtype = field.dtype
     place = np.arange(int(np.prod(field.shape)), dtype=np.int64)
