@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ class Plan:
         for name, fixed in (("as float32", 4), ("in its own dtypes", 0)):
             step = 2  # the end flags
             for leaf in leaves:
-                size = int(np.prod(leaf.field.presented, dtype=np.int64))
+                size = math.prod(leaf.field.presented)
                 width = fixed if fixed and leaf.role == "obs" else leaf.field.dtype.itemsize
                 step += size * width * (2 if leaf.role == "obs" else 1)
             rows.append(Naive(f"obvious layout, {name}", step, step * self.capacity))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -94,7 +95,7 @@ class Field:
     @property
     def nbytes(self) -> int:
         """Bytes that one step takes in memory."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.kept.itemsize
+        return math.prod(self.shape) * self.kept.itemsize
 
     def __str__(self) -> str:
         """Give shape, dtype and stack in a few words."""

@@ -7,6 +7,7 @@ is made of it keep the lease alive, and its end brings the memory back.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
@@ -35,7 +36,7 @@ class Pool:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape, self._dtype = shape, dtype
-        self._nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        self._nbytes = dtype.itemsize * math.prod(shape)
         self._idle: deque[NDArray[Any]] = deque(maxlen=KEPT)
 
     def take(self, count: int) -> NDArray[Any]:
