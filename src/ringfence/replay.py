@@ -137,10 +137,9 @@ class Replay:
         """
         who = None if streams is None else self._checked_streams(streams)
         count = self._streams if who is None else len(who)
-        rows = self._rows_check.rows(count, (obs, action, reward, next_obs, terminated, truncated), extras)
-        if not count:
-            return np.zeros(0, np.int64)
-        return self._wide.append(who, rows)
+        with self._writer.lock:  # the staging block is one for all streams
+            rows = self._rows_check.rows(count, (obs, action, reward, next_obs, terminated, truncated), extras)
+            return self._wide.append(who, rows) if count else np.zeros(0, np.int64)
 
     def cut(self, stream: int | None = None) -> None:
         """End the open episode of a stream, or of all, where it stands: its environment was reset without an end.

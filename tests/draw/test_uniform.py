@@ -46,7 +46,7 @@ def test_other_seeds_draw_otherwise():
 
 
 def test_a_generator_given_to_a_ring_has_children_for_its_views():
-    """A ring's Generator is not drawn from, so its owner's own draws stay; two rings of one Generator draw otherwise."""
+    """A ring's Generator is not drawn from: its owner's draws stay what they were; two rings of one draw differently."""
     generator = np.random.default_rng(3)
     before = generator.bit_generator.state
     one, other = filled(seed=generator), filled(seed=generator)

@@ -215,7 +215,7 @@ def objects() -> dict[str, int]:
 
 
 def test_no_object_is_made_for_a_step():
-    """Over 100 thousand adds the collector comes to track nothing more, and over 20 thousand Python allocates no more."""
+    """Over 100 thousand adds the collector comes to track nothing more; over 20 thousand Python allocates no more."""
     paid = fresh(objects)
 
     assert paid["tracked"] <= 0, paid

@@ -88,7 +88,7 @@ class Ledger:
         truncated = np.array([move.end in ("truncated", "both") for move in row])
         times, rewards = np.array([entry.time for entry in entries]), np.zeros(len(row), np.float32)
         hidden = {"hidden": np.array([full(entry.obs) for entry in entries])}
-        rows = ROWS_CHECK.rows(len(row), stacked, times, rewards, later, terminated, truncated, hidden)
+        rows = ROWS_CHECK.rows(len(row), (stacked, times, rewards, later, terminated, truncated), hidden)
         streams = None if everyone else np.array([move.stream for move in row])
         ids = self.wide.append(streams, rows)
         assert ids.dtype == np.int64
@@ -153,8 +153,12 @@ class Ledger:
     def legal(self, stream: int, entry: Entry, window: Window) -> bool:
         """Tell whether a held step is the anchor of a legal window, by looking at each step of it."""
         before = min(window.before, entry.age) if window.short_start else window.before
-        mates = {other.time for other in self.held(stream) if other.episode == entry.episode}
-        return all(entry.time + offset in mates for offset in range(-before, window.after + 1))
+        held = self.held(stream)
+        mates = {other.time for other in held if other.episode == entry.episode}
+        later = {"stop": mates, "cross": {other.time for other in held}, "pad": range(entry.time, 2**62)}
+        reached = [entry.time + ahead in later[window.boundary] for ahead in range(window.after + 1)]
+        earlier = [entry.time - back in mates for back in range(before + 1)]
+        return all(reached) and all(earlier) and entry.age % window.stride == 0
 
     def check_content(self, *, but_newest: Sequence[int] = ()) -> None:
         """Require the content, age and successor of every step held by the marks as they are now.

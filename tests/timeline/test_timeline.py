@@ -16,7 +16,14 @@ from ringfence.timeline import Anchors, Look, Window
 from ringfence.timeline.timeline import TIME_BITS
 
 LENGTHS = st.sampled_from([0, 0, 1, 2, 3, 4, 6])
-WINDOWS = st.builds(Window, before=LENGTHS, after=LENGTHS, short_start=st.booleans())
+WINDOWS = st.builds(
+    Window,
+    before=LENGTHS,
+    after=LENGTHS,
+    boundary=st.sampled_from(["stop", "cross", "pad"]),
+    short_start=st.booleans(),
+    stride=st.sampled_from([1, 1, 1, 2, 3]),
+)
 
 
 def anchors(ledger: Ledger, pairs: list[tuple[int, int]]) -> Anchors:
@@ -110,7 +117,7 @@ def test_episode_lengths_are_those_of_the_steps_held(ledger):
 
 @settings(max_examples=100)
 @given(ledger=ledgers(), window=WINDOWS)
-def test_legal_windows_are_those_whose_every_step_is_held_and_of_one_episode(ledger, window):
+def test_legal_windows_are_those_of_which_every_step_is_there(ledger, window):
     """Asked one by one, listed or counted, the legal anchors are those that a look at each step of a window finds."""
     timeline, look = ledger.timeline, ledger.timeline.look()
     everything = ledger.everything()

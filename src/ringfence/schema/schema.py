@@ -13,6 +13,7 @@ from ringfence.schema import spaces, tree
 from ringfence.schema.field import Field, Pad
 
 Role = Literal["obs", "action", "reward", "extra"]
+MOST = 500  # arrays of a step
 IN_A_STEP = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "stream", "streams")
 IN_A_BATCH = ("discount", "steps", "ids", "weights", "probabilities", "is_first", "mask")
 OF_A_BATCH = ("torch", "kind", "of", "keys", "values", "items", "get")  # its methods
@@ -79,6 +80,8 @@ class Schema:
         for top, role in (("obs", "obs"), ("action", "action")):
             if not any(leaf.role == role for leaf in found):
                 raise SchemaError(f"{top}: has no field")
+        if len(found) > MOST:
+            raise SchemaError(f"a step of {len(found)} arrays is more than the {MOST} that can be checked; join some")
         return found
 
     def _check_extras(self) -> None:

@@ -5,6 +5,8 @@ One writer a stream. The order of writes is what readers rely on: floor, then by
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,8 @@ class Writer:
         self._runs = self._open.data
         self._obs_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role == "obs"]
         self._other_columns = [at for at, leaf in enumerate(store.layout.columns) if leaf.role != "obs"]
+        self.lock = threading.RLock()
+        """Held while streams are extended, and for the two counts; streams that are added to one by one need none."""
         self.breaks = 0
         """Episodes cut without an end flag, most often because an observation did not continue the step before."""
         self.early = 0
@@ -107,10 +111,12 @@ class Writer:
     def _drop_until(self, stream: int, time: int) -> None:
         """Drop steps before ``time``: their episode's final observation is about to go."""
         marks = self._store.marks
-        # the step that comes with the add in progress would push one out anyway
-        tail = max(int(marks[0, stream]) + 1 - self._shape.capacity, int(marks[1, stream]))
+        oldest = int(marks[0, stream]) - self._shape.capacity
+        tail = max(oldest, int(marks[1, stream]))
         if time > tail:
-            self.early += time - tail
+            # the step that comes with the add in progress pushes one out anyway: that one goes in its turn
+            with self.lock:
+                self.early += max(0, time - max(tail, oldest + 1))
             marks[1, stream] = time
 
     def seal(self, stream: int, time: int, row: int) -> None:
@@ -122,7 +128,8 @@ class Writer:
         store.mark_final(stream * self._rows + slot, number)
         if slot < MIRROR:
             store.mirror(stream)
-        self.breaks += 1
+        with self.lock:
+            self.breaks += 1
 
     def _differs(self, row: int, frames: tuple[bytes, ...]) -> bool:
         store = self._store
