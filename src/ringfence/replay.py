@@ -186,9 +186,14 @@ class Replay:
         return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
 
     def _start(self, draw: Draw, window: Window) -> None:
-        """Bind a draw to a view of this ring: the default view's to the generator itself, others to one of their own."""
-        generator = self._generator.spawn(1)[0] if hasattr(self, "_default") else self._generator
-        draw.start(self._timeline, window, generator)
+        """Bind a draw to a view of this ring: the default view draws from the generator itself, others from a child."""
+        draw.start(self._timeline, window, self._child() if hasattr(self, "_default") else self._generator)
+
+    def _child(self) -> np.random.Generator:
+        try:
+            return self._generator.spawn(1)[0]
+        except TypeError:  # a generator that was not made from a SeedSequence
+            return np.random.default_rng(self._generator.integers(0, 2**63, 4))
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""

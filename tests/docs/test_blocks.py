@@ -25,7 +25,12 @@ def blocks():
 def test_the_code_of_a_page_runs(code, tmp_path):
     """What a page shows works as it stands, without a warning."""
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
     assert run.returncode == 0, run.stderr

@@ -45,24 +45,19 @@ def test_other_seeds_draw_otherwise():
     assert len({tuple(filled(seed=seed).sample(32).ids) for seed in (None, None, 1, 2)}) == 4
 
 
-def test_a_generator_given_to_a_ring_has_children_for_its_views():
-    """A ring's Generator is not drawn from: its owner's draws stay what they were; two rings of one draw differently."""
+@pytest.mark.parametrize("sample", [lambda given: filled(seed=given).sample(4), lambda given: own(given).sample(4)])
+def test_a_given_generator_is_the_one_used(sample):
+    """A Generator given to a ring or to a draw is drawn from, not copied: its owner sees it move on."""
     generator = np.random.default_rng(3)
     before = generator.bit_generator.state
-    one, other = filled(seed=generator), filled(seed=generator)
-    drawn = [replay.sample(32).ids.tolist() for replay in (one, other)]
-
-    assert drawn[0] != drawn[1]
-    assert generator.bit_generator.state == before
-
-
-def test_a_generator_given_to_a_draw_is_the_one_used():
-    """A draw's own Generator is drawn from, not copied: its owner sees it move on."""
-    generator = np.random.default_rng(3)
-    before = generator.bit_generator.state
-    filled().transitions(draw=Uniform(generator)).sample(4)
+    sample(generator)
 
     assert generator.bit_generator.state != before
+
+
+def own(generator):
+    """Make a view whose draw has a generator of its own."""
+    return filled().transitions(draw=Uniform(generator))
 
 
 @pytest.mark.parametrize("schema", [PLAIN, STACKED], ids=["plain", "stacked"])

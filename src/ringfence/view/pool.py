@@ -1,8 +1,8 @@
 """Big output arrays that are used again once nobody holds them.
 
 The allocator gives memory of such sizes back to the system and fetches it again for the next batch, page by page: 32
-stacks of four frames then take 1.1 ms in place of 0.15. What is handed out holds a lease; views, tensors and whatever else
-is made of it keep the lease alive, and its end brings the memory back.
+stacks of four frames then take 1.1 ms in place of 0.15. What is handed out holds a lease; views, tensors and whatever
+else is made of it keep the lease alive, and its end brings the memory back.
 """
 
 from __future__ import annotations
