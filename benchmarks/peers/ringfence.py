@@ -27,18 +27,11 @@ class Ring(base.Ring):
 
     def numpy(self, count: int) -> dict[str, Array]:
         batch = self.sample(count)
-        return {name: batch[name] for name in self.fields}
+        return {name: getattr(batch, name) for name in self.fields}
 
     def torch(self, count: int) -> dict[str, Any]:
         batch = self.sample(count).torch()
-        return {name: batch[name] for name in self.fields}
-
-
-class FrameRing(Ring):
-    """Separates the stacks, which come as overlapping windows of one block: here each field is an array of its own."""
-
-    def numpy(self, count: int) -> dict[str, Array]:
-        return {name: np.ascontiguousarray(array) for name, array in super().numpy(count).items()}
+        return {name: getattr(batch, name) for name in self.fields}
 
 
 class NStepRing(Ring):
@@ -65,4 +58,4 @@ def nstep(capacity: int, n: int, gamma: float) -> Ring:
 def frames(capacity: int) -> Ring:
     schema = rf.Schema(obs=rf.Field(FRAME, np.uint8, stack=STACK), action=rf.Field((), np.int64))
     replay = rf.Replay(schema, capacity, seed=0)
-    return FrameRing(replay, replay)
+    return Ring(replay, replay)

@@ -93,6 +93,31 @@ def test_batches_that_are_read_kept_and_dropped_leave_nothing():
     assert_flat(fresh(samples))
 
 
+def frames() -> dict[str, int]:
+    """Draw stacks of frames in batches of several sizes, from two views, and keep the last few."""
+    schema = Schema(obs=Field((84, 84), np.uint8, stack=4), action=Field((), np.int64))
+    replay = Replay(schema, capacity=500, seed=0)
+    for number in range(1000):
+        replay.add(np.full((84, 84), number % 256), 0, 0.0, np.full((84, 84), (number + 1) % 256), number % 100 == 99)
+    views = [replay, replay.transitions(n_step=3)]
+    kept: collections.deque[Any] = collections.deque(maxlen=3)
+
+    def work(rounds: int) -> None:
+        for number in range(rounds):
+            for view in views:
+                batch = view.sample((8, 32, 100)[number % 3])
+                kept.append(batch.next_obs if number % 2 else dict(batch))
+
+    return growth(work, 600)
+
+
+def test_stacks_of_frames_that_are_kept_and_dropped_leave_nothing():
+    """Over a thousand batches of frames, of three sizes by turns, take no more memory than the first hundred did."""
+    paid = fresh(frames)
+
+    assert paid["rss"] < 4 * MIB, paid  # which sizes lie ready to be used again is chance
+
+
 def hoard() -> dict[str, int]:
     """Keep many batches, then let them go."""
     replay = full(100_000)

@@ -32,10 +32,17 @@ def make_pair(schema: Schema, per_stream: int, streams: int, seed: int = 0) -> P
     return Pair(Replay(schema, capacity=per_stream * streams, streams=streams, seed=seed), schema)
 
 
-def random_move(rng: np.random.Generator, streams: int, mean_length: float) -> Move:
-    """Draw a move whose episodes have about this length; a tenth of the endings is a break."""
-    end = ENDS[rng.integers(1, 4)] if rng.random() < 1 / mean_length else ""
-    return Move(int(rng.integers(streams)), end, jump=bool(rng.random() < 0.1 / mean_length))
+def random_row(rng: np.random.Generator, streams: int, mean_length: float) -> list[Move]:
+    """Draw a move for some streams whose episodes have about this length; one ending in ten is a break."""
+    chosen = rng.permutation(streams)[: rng.integers(1, streams + 1)]
+    return [
+        Move(
+            int(stream),
+            ENDS[rng.integers(1, 4)] if rng.random() < 1 / mean_length else "",
+            bool(rng.random() < 0.1 / mean_length),
+        )
+        for stream in chosen
+    ]
 
 
 @settings(SEARCH, max_examples=80)
@@ -59,20 +66,23 @@ def test_any_program_leaves_the_memory_that_the_reference_predicts(
 def test_a_long_run_that_turns_the_ring_many_times_agrees_all_the_way(per_stream: int, mean_length: float) -> None:
     """A ring that has turned many times still holds its newest steps, whatever the length of the episodes."""
     rng = np.random.default_rng(per_stream)
-    pair = make_pair(STACKED, per_stream, streams=2)
-    program: list[Move] = []
+    pair = make_pair(STACKED, per_stream, streams=3)
+    program: list[list[Move]] = []
     try:
         for turn in range(12):
             for _ in range(per_stream):
-                program.append(random_move(rng, 2, mean_length))
-                pair.add(program[-1])
+                program.append(random_row(rng, 3, mean_length))
+                if len(program[-1]) == 1:
+                    pair.add(program[-1][0])
+                else:
+                    pair.extend(program[-1])
             pair.check_state()
             pair.check_ids(n_step=1 + turn % 5)
             pair.check_draws(16, n_step=1 + turn % 5)
     except AssertionError as error:
-        last = "\n".join(map(str, program[-3 * per_stream :]))
+        last = "\n".join(map(str, program[-2 * per_stream :]))
         raise AssertionError(
-            f"{error}\nseed {per_stream}, after {len(program)} moves, the last of which are\n{last}"
+            f"{error}\nseed {per_stream}, after {len(program)} calls, the last of which are\n{last}"
         ) from error
 
 

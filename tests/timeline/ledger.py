@@ -70,7 +70,8 @@ class Ledger:
         elif isinstance(op, str):
             stream = int(op.split()[1])
             self.writer.cut(stream)
-            self._cut(stream, len(self.steps[stream]) - self.shape.capacity)
+            # the step whose turn comes with the next add does not count as early
+            self._cut(stream, len(self.steps[stream]) + 1 - self.shape.capacity)
         elif isinstance(op, Move):
             entry = self._note(op)
             end = (op.end in ("terminated", "both"), op.end in ("truncated", "both"))

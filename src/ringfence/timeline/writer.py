@@ -94,14 +94,22 @@ class Writer:
     # -- episode ends
 
     def close(self, stream: int, time: int, obs: bytes, frames: tuple[bytes, ...]) -> int:
-        """Keep the final observation of the episode whose last step is at ``time``; give its number."""
+        """Keep the final observation of the episode that ends with the step of this add; give its number.
+
+        The step is not held yet, so nobody reads its record before the head is published.
+        """
+        number = self._keep(stream, time, obs, frames)
+        self._store.marks[2, stream] += 1
+        return number
+
+    def _keep(self, stream: int, time: int, obs: bytes, frames: tuple[bytes, ...]) -> int:
+        """Write a final observation of the episode whose last step is at ``time``; give its number."""
         store, finals = self._store, self._shape.finals
         ended = int(store.marks[2, stream])
         number = ended % finals
         if ended >= finals:
             self._drop_until(stream, int(store.final_times[stream, number]) + 1)
         store.final_times[stream, number] = time
-        store.marks[2, stream] = ended + 1
         store.put_final(stream, number, obs)
         for column, frame in zip(self._obs_columns, frames, strict=True):
             store.put_frame(column, store.final_row(stream, number), frame)
@@ -123,11 +131,13 @@ class Writer:
         """End the open episode at its newest step, whose successor waits in ``row``."""
         store = self._store
         frames = tuple(store.frame(column, row) for column in self._obs_columns)
-        number = self.close(stream, time - 1, store.obs(row), frames)
+        number = self._keep(stream, time - 1, store.obs(row), frames)
         slot = (time - 1) % self._slots
         store.mark_final(stream * self._rows + slot, number)
         if slot < MIRROR:
             store.mirror(stream)
+        # last of all: a reader that saw the record before it was marked learns that it has to look again
+        store.marks[2, stream] += 1
         with self.lock:
             self.breaks += 1
 
