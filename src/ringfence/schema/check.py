@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ringfence.errors import SchemaError
-from ringfence.schema import cast, tree
+from ringfence.schema import cast, source, tree
 from ringfence.schema.field import Field
 from ringfence.schema.layout import Layout, Place
 from ringfence.schema.schema import Leaf
@@ -65,10 +65,7 @@ def step_check(layout: Layout) -> StepCheck:
         "unfit": _unfit(numbers),
         "Unpackable": (struct.error, OverflowError),
     }
-    source = "\n    ".join(_lines(layout, scope))
-    exec(compile(source, "<ringfence step check>", "exec"), scope)  # noqa: S102  (no text of the caller is in it)
-    check: StepCheck = scope["check"]
-    return check
+    return source.compiled(_lines(layout, scope), scope)
 
 
 def _lines(layout: Layout, scope: dict[str, Any]) -> Iterator[str]:
@@ -78,10 +75,10 @@ def _lines(layout: Layout, scope: dict[str, Any]) -> Iterator[str]:
     number = {leaf.name: at for at, leaf in enumerate(leaves)}
     yield "def check(obs, action, reward, next_obs, terminated, truncated, extras):"
     obs = [leaf for leaf in leaves if leaf.role == "obs"]
-    yield from _unpack("obs", "obs_spec", [f"v{number[leaf.name]}" for leaf in obs], nested=not _flat(schema.obs))
-    yield from _unpack("next_obs", "obs_spec", [f"n{number[leaf.name]}" for leaf in obs], nested=not _flat(schema.obs))
+    yield from source.unpack("obs", "obs_spec", [f"v{number[leaf.name]}" for leaf in obs], schema.obs)
+    yield from source.unpack("next_obs", "obs_spec", [f"n{number[leaf.name]}" for leaf in obs], schema.obs)
     actions = [f"v{number[leaf.name]}" for leaf in leaves if leaf.role == "action"]
-    yield from _unpack("action", "action_spec", actions, nested=not _flat(schema.action))
+    yield from source.unpack("action", "action_spec", actions, schema.action)
     yield f"v{number['reward']} = reward"
     yield "if extras.keys() != extras_spec.keys(): check_keys('', extras_spec, extras)"
     for name in schema.extras:
@@ -125,17 +122,6 @@ def _close(layout: Layout, number: dict[str, int], scope: dict[str, Any]) -> Ite
         f"{_tuple(['n' + local(leaf)[1:] for leaf in layout.obs_columns])}, "
         f"{_tuple(others)}, bool(terminated or truncated))"
     )
-
-
-def _flat(spec: Any) -> bool:
-    return isinstance(spec, Field)
-
-
-def _unpack(name: str, spec: str, targets: list[str], *, nested: bool) -> Iterator[str]:
-    if nested:
-        yield f"{_tuple(targets)} = values({spec}, {name}, {name!r})"
-    else:
-        yield f"{targets[0]} = {name}"
 
 
 def _encode(name: str, leaf: Leaf, shown: str, scope: dict[str, Any]) -> Iterator[str]:

@@ -1,28 +1,25 @@
-"""One step of many streams at once, checked: what ``extend`` gets from a vector environment."""
+"""One step of many streams at once, checked: what ``extend`` gets from a vector environment.
+
+Written out as source for each schema, as the check of one step is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.errors import SchemaError
-from ringfence.schema import cast, tree
+from ringfence.schema import cast, source, tree
 from ringfence.schema.field import Field
 from ringfence.schema.layout import FLAG, Layout
 
 Array = NDArray[Any]
-
-
-class Rows(NamedTuple):
-    """Checked steps, one a stream: each leaf an array with the streams as its first axis."""
-
-    values: dict[str, Array]
-    """By leaf name, ``terminated`` and ``truncated`` among them."""
-    successors: dict[str, Array]
-    """``next_obs``, by the name of the observation's leaf."""
+Rows = tuple[dict[str, Array], dict[str, Array]]
+"""Checked steps, one a stream: each leaf an array with the streams as its first axis. First the step by leaf name,
+``terminated`` and ``truncated`` among them, then ``next_obs`` by the name of the observation's leaf."""
 
 
 class RowsCheck:
@@ -30,17 +27,12 @@ class RowsCheck:
 
     def __init__(self, layout: Layout) -> None:
         schema = layout.schema
-        self._obs, self._action, self._extras = schema.obs, schema.action, schema.extras
-        self._nested = not (isinstance(schema.obs, Field) and isinstance(schema.action, Field))
-        fields = {leaf.name: leaf.field for leaf in schema.leaves()}
-        obs = [leaf.name for leaf in schema.leaves() if leaf.role == "obs"]
-        rest = [leaf.name for leaf in schema.leaves() if leaf.role == "action"]
-        rest += ["reward", "terminated", "truncated", *schema.extras]
-        fields |= {"terminated": FLAG, "truncated": FLAG}
-        self._now = [(name, name, fields[name]) for name in obs + rest]
-        self._next = [(name, "next_obs" + name[3:], fields[name]) for name in obs]
-        self._count = -1  # the number of streams that the two lists of wants were made for
-        self._wants: tuple[list[_Want], list[_Want]] = ([], [])
+        self._fields = {leaf.name: leaf.field for leaf in schema.leaves()}
+        self._fields |= {"terminated": FLAG, "truncated": FLAG}
+        scope: dict[str, Any] = {"ndarray": np.ndarray, "check_keys": tree.check_keys, "values": tree.values}
+        scope |= {"obs_spec": schema.obs, "action_spec": schema.action, "extras_spec": schema.extras, "fit": _careful}
+        self._check = source.compiled(_lines(layout, self._fields, scope), scope)
+        self._shapes: tuple[int, tuple[tuple[int, ...], ...]] = (-1, ())
 
     def rows(self, count: int, step: tuple[Any, ...], extras: Mapping[str, Any]) -> Rows:
         """Check the steps of ``count`` streams: obs, action, reward, next_obs, terminated, truncated, and the extras.
@@ -48,36 +40,43 @@ class RowsCheck:
         Raises:
             SchemaError: Anything does not match; the text names the key, what was expected, what came, and where.
         """
-        obs, action, reward, next_obs, terminated, truncated = step
-        now: Any = (obs, action, reward, terminated, truncated)
-        later: Any = (next_obs,)
-        if self._nested:
-            later = tree.values(self._obs, next_obs, "next_obs")
-            now = (*tree.values(self._obs, obs, "obs"), *tree.values(self._action, action, "action"), *now[2:])
-        if extras or self._extras:
-            tree.check_keys("", self._extras, extras)
-            now = (*now, *(extras[name] for name in self._extras))
-        if count != self._count:
-            self._count, self._wants = count, (_wants(count, self._now), _wants(count, self._next))
-        return Rows(_fit(self._wants[0], now), _fit(self._wants[1], later))
+        made_for, shapes = self._shapes
+        if made_for != count:
+            shapes = tuple((count, *field.shape) for field in self._fields.values())
+            self._shapes = count, shapes
+        rows: Rows = self._check(*step, extras, shapes)
+        return rows
 
 
-_Want = tuple[str, Any, tuple[int, ...], str, Field]  # name, dtype that needs no cast, shape, name in errors, field
+def _lines(layout: Layout, fields: dict[str, Field], scope: dict[str, Any]) -> Iterator[str]:
+    """Yield the source of the check; the names in it are numbered, never the caller's."""
+    schema = layout.schema
+    number = {name: at for at, name in enumerate(fields)}
+    obs = [leaf.name for leaf in schema.leaves() if leaf.role == "obs"]
+    action = [leaf.name for leaf in schema.leaves() if leaf.role == "action"]
+    yield "def check(obs, action, reward, next_obs, terminated, truncated, extras, shapes):"
+    yield f"{', '.join(f's{at}' for at in number.values())}, = shapes"
+    yield from source.unpack("obs", "obs_spec", [f"v{number[name]}" for name in obs], schema.obs)
+    yield from source.unpack("next_obs", "obs_spec", [f"n{number[name]}" for name in obs], schema.obs)
+    yield from source.unpack("action", "action_spec", [f"v{number[name]}" for name in action], schema.action)
+    for name in ("reward", "terminated", "truncated"):
+        yield f"v{number[name]} = {name}"
+    yield "if extras.keys() != extras_spec.keys(): check_keys('', extras_spec, extras)"
+    for name in schema.extras:
+        yield f"v{number[name]} = extras[{name!r}]"
+    for name, at in number.items():
+        yield from _fit(f"v{at}", f"s{at}", fields[name], name, scope)
+        if name in obs:
+            yield from _fit(f"n{at}", f"s{at}", fields[name], "next_" + name, scope)
+    now = ", ".join(f"{name!r}: v{at}" for name, at in number.items())
+    then = ", ".join(f"{name!r}: n{number[name]}" for name in obs)
+    yield f"return {{{now}}}, {{{then}}}"
 
 
-def _wants(count: int, leaves: list[tuple[str, str, Field]]) -> list[_Want]:
-    return [
-        (name, None if field.finite else field.kept, (count, *field.shape), shown, field)
-        for name, shown, field in leaves
-    ]
-
-
-def _fit(wants: list[_Want], given: Any) -> dict[str, Array]:
-    fitted, ndarray = {}, np.ndarray
-    for (name, exact, shape, shown, field), value in zip(wants, given, strict=True):
-        good = type(value) is ndarray and value.dtype is exact and value.shape == shape
-        fitted[name] = value if good else _careful(shape, field, shown, value)
-    return fitted
+def _fit(local: str, shape: str, field: Field, shown: str, scope: dict[str, Any]) -> Iterator[str]:
+    scope |= {f"dtype_{local}": None if field.finite else field.kept, f"field_{local}": field}
+    exact = f"type({local}) is ndarray and {local}.dtype is dtype_{local} and {local}.shape == {shape}"
+    yield f"if not ({exact}): {local} = fit({shape}, field_{local}, {shown!r}, {local})"
 
 
 def _careful(shape: tuple[int, ...], field: Field, name: str, value: Any) -> Array:

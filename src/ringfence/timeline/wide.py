@@ -34,7 +34,7 @@ class WideWriter:
         self._everyone[:] = np.arange(shape.streams)
         self._first_rows[:] = self._everyone * shape.rows
         self._id_bits[:] = self._everyone << TIME_BITS
-        self._marks = store.marks
+        self._marks, self._heads = store.marks, store.marks[0]
         self._stage = store.staging
         inside = [place for place in layout.packed if place.leaf.name not in ("terminated", "truncated")]
         self._fields = [
@@ -56,6 +56,10 @@ class WideWriter:
 
     def append(self, streams: Ints | None, steps: Rows) -> Ints:
         """Add a checked step to each stream; give the ids. ``None`` means every stream."""
+        if streams is None and not self._columns:
+            ids = self._append_plain(steps)
+            if ids is not None:
+                return ids
         marks, writer = self._marks, self._writer
         heads = marks[0].copy() if streams is None else marks[0, streams]
         who = self._everyone if streams is None else streams
@@ -86,6 +90,31 @@ class WideWriter:
         heads += 1
         writer.advance(streams, runs, heads)
         return ids
+
+    def _append_plain(self, steps: Rows) -> Ints | None:
+        """Add where streams stand level and no episode begins, ends or is cut: nearly every call, in half the time.
+
+        Give None, with nothing changed that counts, where it is not so.
+        """
+        values, successors = steps
+        store, heads = self._store, self._heads
+        bits = heads.tobytes()
+        if b"\1" in values["terminated"].tobytes() + values["truncated"].tobytes() or bits != bits[:8] * len(heads):
+            return None
+        head = int(heads[0])
+        slot = head % self._slots
+        for name, view in self._fields:
+            view[...] = values[name]
+        for name, view in self._next:
+            view[...] = successors[name]
+        if store.waiting_level(slot) != self._obs.tobytes() or head >= LONGEST:
+            return None
+        store.put_level(slot, self._stage)
+        store.ages_by_stream[:, slot] = store.runs
+        self._mirror(self._everyone, slot, level=True)
+        store.runs += 1
+        heads[:] = head + 1
+        return self._id_bits | head
 
     def _fill(self, count: int, steps: Rows) -> None:
         """Lay the steps into the staging block, whose end flags are kept clear from one call to the next."""
@@ -122,7 +151,7 @@ class WideWriter:
                 differs = (pair[0] != pair[1]).any(axis=1)
         for column, name, is_obs in self._columns:
             if is_obs and rows is not None:
-                unlike = _unlike(self._store.frames(column, rows), steps.values[name])
+                unlike = _unlike(self._store.frames(column, rows), steps[0][name])
                 if unlike.any():
                     differs = unlike if differs is None else differs | unlike
         return differs
@@ -135,14 +164,14 @@ class WideWriter:
             target = self._store.columns[column]
             if is_obs:
                 if first.any():
-                    target[rows[first]] = steps.values[name][first]
-                target[after] = steps.successors[name]
+                    target[rows[first]] = steps[0][name][first]
+                target[after] = steps[1][name]
             else:
-                target[rows] = steps.values[name]
+                target[rows] = steps[0][name]
 
     def _close(self, who: Ints, heads: Ints, steps: Rows) -> Ints | None:
         """Keep the final observations of the episodes that ended; give which did."""
-        terminated, truncated = steps.values["terminated"], steps.values["truncated"]
+        terminated, truncated = steps[0]["terminated"], steps[0]["truncated"]
         if b"\1" not in terminated.tobytes() and b"\1" not in truncated.tobytes():
             return None
         count = len(who)
@@ -150,7 +179,7 @@ class WideWriter:
         ended: Ints = np.flatnonzero(terminated | truncated)
         for at in ended:
             obs = self._next_obs[at].tobytes() if self._layout.obs_nbytes else b""
-            frames = tuple(steps.successors[name][at].tobytes() for _, name, is_obs in self._columns if is_obs)
+            frames = tuple(steps[1][name][at].tobytes() for _, name, is_obs in self._columns if is_obs)
             self._final[at] = self._writer.close(int(who[at]), int(heads[at]), obs, frames)
         return ended
 
