@@ -66,7 +66,7 @@ class Timeline:
         shape = store.shape
         self.streams, self.capacity = shape.streams, shape.capacity
         self.slots, self.rows_each = shape.slots, shape.rows
-        self._marks, self._ages, self._final_times = store.marks, store.ages, store.final_times
+        self._marks, self._ages, self.final_times = store.marks, store.ages, store.final_times
 
     # -- what is held
 

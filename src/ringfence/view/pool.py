@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALL, LARGE = 1 << 17, 1 << 24  # bytes; below, the allocator keeps what is freed; above, too much would lie idle
+Owned = tuple[
+    NDArray[Any], dict[str, Any]
+]  # an array, and the interface by which NumPy makes another one of its memory
 KEPT = 4  # arrays of one field: a batch in use, the next one, and two for a loader that works ahead
 
 
@@ -23,12 +26,12 @@ class _Lease:
 
     __slots__ = ("__array_interface__", "_array", "_idle")
 
-    def __init__(self, array: NDArray[Any], idle: deque[NDArray[Any]]) -> None:
-        self.__array_interface__ = array.__array_interface__
+    def __init__(self, array: NDArray[Any], interface: dict[str, Any], idle: deque[Owned]) -> None:
+        self.__array_interface__ = interface
         self._array, self._idle = array, idle
 
     def __del__(self) -> None:
-        self._idle.append(self._array)
+        self._idle.append((self._array, self.__array_interface__))
 
 
 class Pool:
@@ -37,7 +40,7 @@ class Pool:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape, self._dtype = shape, dtype
         self._nbytes = dtype.itemsize * math.prod(shape)
-        self._idle: deque[NDArray[Any]] = deque(maxlen=KEPT)
+        self._idle: deque[Owned] = deque(maxlen=KEPT)
 
     def take(self, count: int) -> NDArray[Any]:
         """Give an array of ``count`` items with any content."""
@@ -45,9 +48,13 @@ class Pool:
         if not SMALL <= size <= LARGE:
             return np.empty((count, *self._shape), self._dtype)
         try:
-            array = self._idle.popleft()  # atomic: what one thread took no other one can
+            array, interface = self._idle.popleft()  # atomic: what one thread took no other one can
         except IndexError:
-            array = np.empty((count, *self._shape), self._dtype)
+            return self._fresh(count)
         if len(array) != count:  # of another batch size: let it go
-            array = np.empty((count, *self._shape), self._dtype)
-        return np.asarray(_Lease(array, self._idle))
+            return self._fresh(count)
+        return np.asarray(_Lease(array, interface, self._idle))
+
+    def _fresh(self, count: int) -> NDArray[Any]:
+        array = np.empty((count, *self._shape), self._dtype)
+        return np.asarray(_Lease(array, array.__array_interface__, self._idle))

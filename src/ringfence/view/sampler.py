@@ -37,6 +37,8 @@ class Sampler:
             reach: Steps after an anchor that the view reads, legal or not.
         """
         self._timeline, self._draw, self._window, self._reach = timeline, draw, window, reach
+        # a draw that takes each step once gives back those of a batch that was overtaken
+        self._take_back = getattr(draw, "take_back", None)
 
     def sample(self, n: int, read: Callable[[Look, Drawn], Taken]) -> Taken:
         """Give what ``read`` took for ``n`` anchors.
@@ -54,6 +56,8 @@ class Sampler:
             taken = read(look, drawn)
             if timeline.untouched(look, drawn.anchors, self._window.before, self._reach):
                 return taken
+            if self._take_back is not None:
+                self._take_back()
         raise NotEnoughData(
             f"the ring of {timeline.capacity} steps a stream was overtaken {ATTEMPTS} times while {n} windows were "
             "being read; give it more capacity, or draw fewer at a time"

@@ -30,9 +30,17 @@ class Stacker:
         times = anchors.times[:, None] + np.maximum(self._offsets, -ages[:, None])
         return self._timeline.rows(Anchors(None if anchors.streams is None else anchors.streams[:, None], times))
 
-    def take(self, rows: Ints, ages: Array) -> Array:
-        """Copy the frames of these rows, where ``ages`` are those of the last of each stack."""
-        frames = self._store.frames(self._column, rows, self._pool.take(len(rows)))
-        if self._zero and ages.min() < self._back:
-            frames[self._offsets < -ages[:, None]] = 0
-        return frames
+    def pair(self, rows: Ints, ages: Array, later: Array) -> tuple[Array, Array]:
+        """Copy the frames of two stacks a step, in one go.
+
+        Args:
+            rows: (2, n, k) of the stacks at the steps and of those after them.
+            ages: (n,) of the last step of the first stack.
+            later: (n,) of the last step of the second.
+        """
+        both = self._pool.take(2 * len(ages))
+        both = self._store.frames(self._column, rows, both.reshape(2, len(ages), *both.shape[1:]))
+        for frames, age in zip(both, (ages, later), strict=True):
+            if self._zero and age.min() < self._back:
+                frames[self._offsets < -age[:, None]] = 0
+        return both[0], both[1]

@@ -159,16 +159,17 @@ class Transitions:
                 if leaf.role == "obs":
                     taken.arrays[successor(leaf.name)] = store.frames(at, successors, pool.take(taken.count))
                 continue
-            stacks = stacker.rows(anchors, ages)
-            taken.arrays[leaf.name] = stacker.take(stacks, ages)
+            both = np.empty((2, taken.count, leaf.field.stack or 1), np.int64)
+            both[0] = stacks = stacker.rows(anchors, ages)
             later = ages
             if taken.steps is not None:
                 later = ages + (taken.steps - 1).astype(np.int32)
                 stacks = stacker.rows(last, later)
             # the stack one step later: the same frames but for the oldest, and the successor's
-            stacks[:, :-1] = stacks[:, 1:]
-            stacks[:, -1] = successors
-            taken.arrays[successor(leaf.name)] = stacker.take(stacks, later + 1)
+            both[1, :, :-1] = stacks[:, 1:]
+            both[1, :, -1] = successors
+            arrays = stacker.pair(both, ages, later + 1)
+            taken.arrays[leaf.name], taken.arrays[successor(leaf.name)] = arrays
 
 
 def _anchor_parts(layout: Layout, n_step: int) -> list[Part]:
