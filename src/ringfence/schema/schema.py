@@ -15,9 +15,10 @@ from ringfence.schema.field import Field, Pad
 Role = Literal["obs", "action", "reward", "extra"]
 MOST = 500  # arrays of a step
 IN_A_STEP = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "stream", "streams")
-IN_A_BATCH = ("discount", "steps", "ids", "weights", "probabilities", "is_first", "mask")
+IN_A_BATCH = ("discount", "steps", "ids", "weights", "probabilities", "is_first", "mask", "learning", "step_ids")
+OF_SOME = ("relabelled", "source")  # fields of hindsight batches and of mixtures
 OF_A_BATCH = ("torch", "kind", "of", "keys", "values", "items", "get")  # its methods
-RESERVED = frozenset((*IN_A_STEP, *IN_A_BATCH, *OF_A_BATCH))
+RESERVED = frozenset((*IN_A_STEP, *IN_A_BATCH, *OF_SOME, *OF_A_BATCH))
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ class Store(Protocol):
         """Read the small observation of a row."""
         ...
 
-    def gather(self, rows: NDArray[Any], spans: NDArray[Any], outs: tuple[NDArray[Any], ...]) -> None:
-        """Copy parts of the records of these rows, and of those that follow them."""
+    def gather(self, rows: NDArray[Any], spans: NDArray[Any], outs: tuple[NDArray[Any], ...], skip: int = 0) -> None:
+        """Copy parts of the records of these rows, and of those that follow them, ``skip`` bytes into each."""
         ...
 
     def frames(self, column: int, rows: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:

@@ -134,9 +134,14 @@ class Ram:
         records = self.records.take(rows, mode="clip")
         return np.ndarray((len(rows),), self._obs_by_stream.dtype, records, 0, (self._itemsize,)).tobytes()
 
-    def gather(self, rows: NDArray[np.int64], spans: NDArray[np.int64], outs: tuple[NDArray[Any], ...]) -> None:
-        """Copy parts of the records of these rows, and of those that follow them; see ``kernels.gather``."""
-        gather(self._bytes, self._itemsize, rows, spans, outs)
+    def gather(
+        self, rows: NDArray[np.int64], spans: NDArray[np.int64], outs: tuple[NDArray[Any], ...], skip: int = 0
+    ) -> None:
+        """Copy parts of the records of these rows, and of those that follow them; see ``kernels.gather``.
+
+        Offsets count from ``skip`` bytes into a record; less memory is touched than from its start.
+        """
+        gather(self._bytes[skip:] if skip else self._bytes, self._itemsize, rows, spans, outs)
 
     def nstep(
         self, rows: NDArray[np.int64], room: NDArray[np.int64], gammas: NDArray[np.float64]

@@ -31,11 +31,13 @@ class Gathering:
         self._store = store
         self._names = [part.name for part in parts]
         self._pools = [Pool(part.field.shape, part.field.kept) for part in parts]
-        self._spans = np.array([(part.offset, part.field.nbytes) for part in parts], np.int64).reshape(-1, 2)
+        spans = np.array([(part.offset, part.field.nbytes) for part in parts], np.int64).reshape(-1, 2)
+        self._skip = int(spans[:, 0].min())  # what lies before the first part is not fetched
+        self._spans = spans - (self._skip, 0)
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Array]:
         """Copy the parts of these rows, in the dtypes that memory keeps."""
         count = len(rows)
         outs = tuple([pool.take(count) for pool in self._pools])
-        self._store.gather(rows, self._spans, outs)
+        self._store.gather(rows, self._spans, outs, self._skip)
         return dict(zip(self._names, outs, strict=True))

@@ -40,8 +40,8 @@ class Sampler:
         # a draw that takes each step once gives back those of a batch that was overtaken
         self._take_back = getattr(draw, "take_back", None)
 
-    def sample(self, n: int, read: Callable[[Look, Drawn], Taken]) -> Taken:
-        """Give what ``read`` took for ``n`` anchors.
+    def sample(self, n: int, read: Callable[[Look, Drawn], Taken | None]) -> Taken:
+        """Give what ``read`` took for ``n`` anchors; where it gives None it was overtaken, and they are drawn again.
 
         Raises:
             NotEnoughData: Nothing can be drawn; the text holds the counts.
@@ -54,7 +54,7 @@ class Sampler:
             look = timeline.look()
             drawn = self._draw.draw(look, n)
             taken = read(look, drawn)
-            if timeline.untouched(look, drawn.anchors, self._window.before, self._reach):
+            if taken is not None and timeline.untouched(look, drawn.anchors, self._window.before, self._reach):
                 return taken
             if self._take_back is not None:
                 self._take_back()

@@ -72,7 +72,7 @@ class Transitions:
             if leaf.field.stack is not None
         }
         self._pools = {leaf.name: Pool(leaf.field.shape, leaf.field.kept) for leaf in layout.columns}
-        self._batch = Batch.kind(_recipes(layout, n_step, gamma))
+        self._batch = Batch.kind(recipes_of(layout, n_step, gamma))
 
     def sample(self, n: int) -> Batch:
         """Draw ``n`` transitions, with replacement.
@@ -80,7 +80,7 @@ class Transitions:
         Raises:
             NotEnoughData: Nothing can be drawn; the text holds the counts.
         """
-        return self._batch(self._sampler.sample(n, self._take))
+        return self._batch(self._sampler.sample(n, self.take))
 
     def can_sample(self, n: int = 1) -> bool:
         """Tell whether at least ``n`` different transitions can be drawn."""
@@ -109,7 +109,7 @@ class Transitions:
         """Give the draw's figures for a log."""
         return self._sampler.stats()
 
-    def _take(self, look: Look, drawn: Drawn) -> Taken:
+    def take(self, look: Look, drawn: Drawn) -> Taken:
         """Copy all that a batch needs out of the ring."""
         timeline, anchors = self._timeline, drawn.anchors
         taken = Taken(drawn, timeline.count(look, self._window))
@@ -196,7 +196,7 @@ def successor(name: str) -> str:
     return "next_" + name
 
 
-def _recipes(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:
+def recipes_of(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:
     """Say how each field of a batch is made, in the order in which they are shown."""
     schema = layout.schema
     reward = present(schema.reward, "reward") if n_step == 1 else _returns(schema.reward)
