@@ -1,12 +1,14 @@
 """Replay memory for reinforcement learning that never outgrows the memory you gave it."""
 
-from ringfence.draw import Uniform
+from ringfence.draw import Epochs, Fresh, Mix, Newest, Prioritized, Ranked, Recency, Uniform, linear
 from ringfence.errors import BudgetExceeded, CheckpointError, MemoryPressure, NotEnoughData, SchemaError
 from ringfence.limits import MemoryLimit, memory_limit
 from ringfence.plan import Plan, plan
 from ringfence.replay import Replay
+from ringfence.reservoir import Reservoir
 from ringfence.schema import Field, Schema
 from ringfence.view import Batch
+from ringfence.view.mixture import Mixture
 
 __version__ = "0.1.0"
 
@@ -14,15 +16,25 @@ __all__ = [
     "Batch",
     "BudgetExceeded",
     "CheckpointError",
+    "Epochs",
     "Field",
+    "Fresh",
     "MemoryLimit",
     "MemoryPressure",
+    "Mix",
+    "Mixture",
+    "Newest",
     "NotEnoughData",
     "Plan",
+    "Prioritized",
+    "Ranked",
+    "Recency",
     "Replay",
+    "Reservoir",
     "Schema",
     "SchemaError",
     "Uniform",
+    "linear",
     "memory_limit",
     "plan",
 ]

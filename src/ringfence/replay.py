@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,13 @@ from ringfence.schema import Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
 from ringfence.store import Ram
-from ringfence.timeline import Ints, Timeline, WideWriter, Window, Writer
+from ringfence.timeline import Boundary, Ints, Timeline, WideWriter, Window, Writer
 from ringfence.view import Batch, Transitions, transitions
+from ringfence.view.goals import Strategy
+from ringfence.view.hindsight import Hindsight
+from ringfence.view.relabel import Relabel, Reward, Terminate
+from ringfence.view.sequences import Sequences
+from ringfence.view.span import Span
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -177,13 +183,86 @@ class Replay:
             gamma: Discount a step.
             draw: Which steps to take; uniform unless given.
         """
-        if isinstance(n_step, bool) or not isinstance(n_step, int | np.integer) or n_step < 1:
-            raise ValueError(f"n_step: expected a whole number of at least 1, got {n_step!r}")
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
+        n_step, gamma = _steps(n_step), _gamma(gamma)
         chosen = Uniform() if draw is None else draw
         self._start(chosen, transitions.window(self._store.layout))
-        return Transitions(self._store, self._timeline, chosen, n_step=int(n_step), gamma=float(gamma))
+        return Transitions(self._store, self._timeline, chosen, n_step=n_step, gamma=gamma)
+
+    def sequences(
+        self,
+        length: int,
+        burn_in: int = 0,
+        boundary: Boundary = "stop",
+        *,
+        time_major: bool = False,
+        bootstrap: bool = False,
+        stride: int = 1,
+        state: Iterable[str] = (),
+        gamma: float = 0.99,
+        draw: Draw | None = None,
+    ) -> Sequences:
+        """Give a view of the ring as windows of consecutive steps, for recurrent networks and world models.
+
+        Its batches are (B, T, ...) with T = burn_in + length. They hold ``obs``, ``action``, ``reward``,
+        ``terminated``, ``truncated`` and the declared extras, ``is_first`` (a step begins its episode), ``mask`` (not
+        padding), ``learning`` (neither padding nor burn-in), ``discount`` (``gamma``, 0 where terminated), ``ids`` (of
+        the first steps, (B,)), ``step_ids`` (B, T), ``weights`` and ``probabilities``.
+
+        Args:
+            length: Steps to learn from.
+            burn_in: Steps before them, to warm up a recurrent state.
+            boundary: ``"stop"``, windows lie inside one episode; ``"cross"``, they go on into the next one; ``"pad"``,
+                any step begins one, and what is missing after an episode's end is zeros with ``mask`` false.
+            time_major: Give (T, B, ...).
+            bootstrap: Give one observation more: the true successor of the last step.
+            stride: Only every so-many-th step of an episode begins a window.
+            state: Extras of which the first step's value alone is given, such as a stored recurrent state.
+            gamma: Discount a step.
+            draw: Which windows to take; uniform unless given.
+        """
+        span = Span(length, burn_in, boundary, time_major, bootstrap, stride, state, gamma)
+        chosen = Uniform() if draw is None else draw
+        self._start(chosen, span.window(self.schema))
+        return Sequences(self._store, self._timeline, chosen, span)
+
+    def hindsight(
+        self,
+        reward: Reward,
+        strategy: Strategy = "future",
+        ratio: float = 0.8,
+        *,
+        k: int | None = None,
+        achieved: str = "achieved_goal",
+        desired: str = "desired_goal",
+        terminate: Terminate | None = None,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        draw: Draw | None = None,
+    ) -> Hindsight:
+        """Give a view of transitions some of which get a goal that was reached (Andrychowicz et al. 2017).
+
+        Its batches are those of :meth:`transitions`, and ``relabelled`` tells which rows have another goal.
+
+        Args:
+            reward: ``reward(achieved, desired, info) -> (n,)`` on arrays, as Gymnasium-Robotics' ``compute_reward``.
+            strategy: Which goal: reached later in the episode (``"future"``), at its end (``"final"``), anywhere in it
+                (``"episode"``) or anywhere in memory (``"random"``). An open episode ends at its newest step.
+            ratio: Probability that a transition is relabelled.
+            k: Relabelled transitions for each that is not, in place of ``ratio``.
+            achieved: Key of the observation that holds what was achieved.
+            desired: Key of the observation that holds the goal.
+            terminate: ``terminate(achieved, desired) -> (n,) bool``; the stored flags stand unless given.
+            n_step: Steps of one transition.
+            gamma: Discount a step.
+            draw: Which steps to take; uniform unless given.
+        """
+        relabel = Relabel.of(
+            self.schema, reward, strategy, ratio, k=k, achieved=achieved, desired=desired, terminate=terminate
+        )
+        n_step, gamma = _steps(n_step), _gamma(gamma)
+        chosen = Uniform() if draw is None else draw
+        self._start(chosen, transitions.window(self._store.layout))
+        return Hindsight(self._store, self._timeline, chosen, self._child(), relabel, n_step=n_step, gamma=gamma)
 
     def _start(self, draw: Draw, window: Window) -> None:
         """Bind a draw to a view of this ring: the default view draws from the generator itself, others from a child."""
@@ -263,3 +342,15 @@ class Replay:
         if len(np.unique(who)) != len(who):
             raise SchemaError(f"streams: expected each stream at most once, got {who.tolist()}")
         return who.astype(np.int64)
+
+
+def _steps(n_step: Any) -> int:
+    if isinstance(n_step, bool) or not isinstance(n_step, int | np.integer) or n_step < 1:
+        raise ValueError(f"n_step: expected a whole number of at least 1, got {n_step!r}")
+    return int(n_step)
+
+
+def _gamma(gamma: Any) -> float:
+    if isinstance(gamma, bool) or not 0 <= gamma <= 1:
+        raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
+    return float(gamma)

@@ -1,3 +1,4 @@
+# ruff: noqa: D102, ARG002 - draw/base.py says what each of these does
 """Every draw keeps the contract; and the contract finds each way to break it."""
 
 from __future__ import annotations
@@ -5,19 +6,123 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringfence import Uniform
-from ringfence.draw import Drawn
-from ringfence.draw.base import Bound
-from ringfence.testing.draws import DrawContract
+from ringfence import Epochs, Fresh, Mix, Newest, Prioritized, Ranked, Recency, Uniform
+from ringfence.draw import Bound, Drawn
+from ringfence.testing.draws import DrawContract, PriorityContract
 from ringfence.timeline import Anchors
+
+NAMES = [name for name in dir(DrawContract) if name.startswith("test_")]
 
 
 class TestUniform(DrawContract):
     """Every legal anchor equally likely."""
 
     def make_draw(self, seed=None):
-        """Make one."""
         return Uniform(seed)
+
+
+class TestEpochs(DrawContract):
+    """Every legal anchor once before any comes again."""
+
+    def make_draw(self, seed=None):
+        return Epochs(seed)
+
+
+class TestRecency(DrawContract):
+    """Older steps less often."""
+
+    def make_draw(self, seed=None):
+        return Recency(9.5, seed)
+
+
+class TestSteepRecency(DrawContract):
+    """Older steps hardly ever."""
+
+    def make_draw(self, seed=None):
+        return Recency(1, seed)
+
+
+class TestNewest(DrawContract):
+    """Only the newest steps of each stream: here 35 of all, and at least one."""
+
+    def make_draw(self, seed=None):
+        return Newest(35, seed)
+
+    def eligible(self, ring, window):
+        heads, share = ring.look().heads, 35 // ring.streams
+        return [(stream, time) for stream, time in ring.legal(window) if time >= heads[stream] - share]
+
+
+class TestEre(DrawContract):
+    """The newest steps, fewer from batch to batch."""
+
+    steady = False
+
+    def make_draw(self, seed=None):
+        return Newest.ere(10, least=60, seed=seed)
+
+
+class TestFresh(DrawContract):
+    """Each new step once, and others to fill up the batch."""
+
+    def make_draw(self, seed=None):
+        return Fresh(Uniform(seed))
+
+
+class TestHalfFresh(DrawContract):
+    """New steps take half of a batch at most."""
+
+    def make_draw(self, seed=None):
+        return Fresh(Recency(20, seed), share=0.5)
+
+
+class TestMix(DrawContract):
+    """Two parts of one draw, one of another."""
+
+    def make_draw(self, seed=None):
+        return Mix([(Uniform(seed), 2), (Recency(10, seed), 1)])
+
+
+class TestMixOfEpochs(DrawContract):
+    """Draws that choose evenly are even together."""
+
+    def make_draw(self, seed=None):
+        return Mix([(Uniform(seed), 0.5), (Epochs(seed), 0.5)])
+
+
+class TestPrioritized(PriorityContract):
+    """In proportion to priorities, one from each part of the mass."""
+
+    def make_draw(self, seed=None):
+        return Prioritized(seed=seed)
+
+
+class TestUnstratified(PriorityContract):
+    """In proportion to priorities, each draw for itself."""
+
+    def make_draw(self, seed=None):
+        return Prioritized(alpha=1, beta=1, stratified=False, normalise="memory", seed=seed)
+
+
+class TestRanked(PriorityContract):
+    """By the rank of priorities."""
+
+    def make_draw(self, seed=None):
+        return Ranked(seed=seed)
+
+
+class TestFreshAndPrioritized(DrawContract):
+    """New steps first; the others by priority."""
+
+    def make_draw(self, seed=None):
+        return Fresh(Prioritized(seed=seed))
+
+
+class TestMixWithPriorities(PriorityContract):
+    """Half by priority, half evenly."""
+
+    def make_draw(self, seed=None):
+        return Mix([(Prioritized(seed=seed), 1), (Uniform(seed), 1)])
 
 
 # -- the contract can fail
@@ -197,12 +302,7 @@ def contract(draw):
     return Contract()
 
 
-def tests():
-    """Name the tests of the contract."""
-    return [name for name in dir(DrawContract) if name.startswith("test_")]
-
-
-@pytest.mark.parametrize("name", tests())
+@pytest.mark.parametrize("name", NAMES)
 def test_a_right_draw_passes(name):
     """The slow and plain draw that the wrong ones are made from keeps every rule."""
     getattr(contract(Listed), name)()

@@ -8,8 +8,10 @@ import numpy as np
 
 from ringfence.draw.base import Bound, Drawn, Seed
 from ringfence.timeline import Anchors, Look, Timeline, Window
+from ringfence.timeline.spans import Legal, Spans
 
-ROUNDS = 6  # of drawing again what was refused, before all legal anchors are listed and drawn from
+ROUNDS = 6  # of drawing again what was refused, before the legal anchors are worked out and drawn from
+RARE = 0.5  # share of the first draw that is refused, from which on that is quicker at once
 
 
 class Uniform:
@@ -17,6 +19,7 @@ class Uniform:
 
     def __init__(self, seed: Seed = None) -> None:
         self._bound = Bound(seed)
+        self._spans: Legal | None = None
 
     def start(self, timeline: Timeline, window: Window, generator: np.random.Generator) -> None:
         """Serve a view; ValueError if one is served already."""
@@ -38,11 +41,20 @@ class Uniform:
             refused = np.flatnonzero(~timeline.legal(look, anchors, window))
             if not len(refused):
                 return Drawn(anchors)
+            if len(refused) > RARE * count:
+                break
             anchors.replace(refused, self._any(look, len(refused)))
         refused = np.flatnonzero(~timeline.legal(look, anchors, window))
         if len(refused):
-            anchors.replace(refused, self._listed(look, len(refused)))
+            spans = self._legal(look)
+            anchors.replace(refused, spans.nth(self._bound.random.integers(0, spans.total, len(refused))))
         return Drawn(anchors)
+
+    def _legal(self, look: Look) -> Spans:
+        """Work out the legal anchors, for when they are rare; once as long as the ring stays as it is."""
+        if self._spans is None:
+            self._spans = Legal(self._bound.timeline, self._bound.window)
+        return self._spans.at(look)
 
     def _any(self, look: Look, count: int) -> Anchors:
         """Draw among all held steps."""
@@ -53,13 +65,6 @@ class Uniform:
         ends = np.cumsum(heads - look.tails)
         streams = ends.searchsorted(places, "right")
         return Anchors(streams, places - (ends - heads)[streams])
-
-    def _listed(self, look: Look, count: int) -> Anchors:
-        """Draw among the legal anchors, listed one by one: for when they are rare."""
-        every = self._bound.timeline.every(look, self._bound.window)
-        if not len(every.times):
-            raise self._bound.timeline.refuse(look, self._bound.window)
-        return every.at(self._bound.random.integers(0, len(every.times), count))
 
     def stats(self) -> dict[str, Any]:
         """Give nothing: there is nothing to tell."""

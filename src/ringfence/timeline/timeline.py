@@ -192,24 +192,44 @@ class Timeline:
 
     def refuse(self, look: Look, window: Window) -> NotEnoughData:
         """Give the error for a request that no step can answer, with the counts."""
-        lengths = [length for stream in range(self.streams) for length in self.episode_lengths(stream)]
+        _, _, lengths = self._runs(look)
         return NotEnoughData(
             f"no step can be drawn: {look.total} transitions are held by {self.streams} stream(s), the longest run "
-            f"inside one episode is {max(lengths, default=0)}, and a window needs {window.before} step(s) before and "
+            f"inside one episode is {lengths.max(initial=0)}, and a window needs {window.before} step(s) before and "
             f"{window.after} after its anchor"
         )
 
+    def episodes(self, look: Look) -> tuple[Ints, Ints]:
+        """Give stream and last held step of each held episode, stream by stream, the open ones last.
+
+        Takes time in proportion to the episodes, not to the steps.
+        """
+        tails, heads = np.asarray(look.tails), np.asarray(look.heads)
+        numbers, times = self._finals(look), self.final_times
+        known = np.arange(times.shape[1]) < numbers[:, None]
+        known &= (times >= tails[:, None]) & (times < heads[:, None] - 1)
+        owners = np.nonzero(known)[0]
+        held = np.flatnonzero(heads > tails)
+        # an episode ends at the newest step too, or has got no further yet
+        keys = np.concatenate([owners << TIME_BITS | times[known], held << TIME_BITS | heads[held] - 1])
+        keys.sort()  # they lie in rings; and one that a writer is just putting there may be out of its turn
+        return keys >> TIME_BITS, keys & TIME_MASK
+
+    def _runs(self, look: Look) -> tuple[Ints, Ints, Ints]:
+        """Give stream, last held step and number of held steps of each held episode."""
+        streams, ends = self.episodes(look)
+        before = np.empty_like(ends)
+        before[1:] = ends[:-1]
+        oldest = np.ones(len(ends), np.bool_)
+        oldest[1:] = streams[1:] != streams[:-1]
+        before[oldest] = np.asarray(look.tails)[streams[oldest]] - 1
+        return streams, ends, ends - before
+
     def episode_lengths(self, stream: int) -> list[int]:
         """Give the number of held transitions of each episode, oldest first, the open one last."""
-        look = self.look()
-        tail, head = int(look.tails[stream]), int(look.heads[stream])
-        if head == tail:
-            return []
-        rows = stream * self.rows_each + np.arange(tail, head) % self.slots
-        starts = np.flatnonzero(self._ages[rows] == 0)
-        edges = np.unique(np.concatenate([[0], starts, [head - tail]]))
-        lengths: list[int] = np.diff(edges).tolist()
-        return lengths
+        streams, _, lengths = self._runs(self.look())
+        found: list[int] = lengths[streams == stream].tolist()
+        return found
 
 
 _THREE = struct.Struct("=3q").unpack

@@ -18,6 +18,7 @@ SMALL, LARGE = 1 << 17, 1 << 24  # bytes; below, the allocator keeps what is fre
 Owned = tuple[
     NDArray[Any], dict[str, Any]
 ]  # an array, and the interface by which NumPy makes another one of its memory
+LINE = 64  # bytes
 KEPT = 4  # arrays of one field: a batch in use, the next one, and two for a loader that works ahead
 
 
@@ -56,5 +57,9 @@ class Pool:
         return np.asarray(_Lease(array, interface, self._idle))
 
     def _fresh(self, count: int) -> NDArray[Any]:
-        array = np.empty((count, *self._shape), self._dtype)
+        # at the start of a cache line: copying to where the allocator starts large arrays takes up to twice as long
+        size = count * self._nbytes
+        raw = np.empty(size + LINE, np.uint8)
+        start = -raw.__array_interface__["data"][0] % LINE
+        array = raw[start : start + size].view(self._dtype).reshape(count, *self._shape)
         return np.asarray(_Lease(array, array.__array_interface__, self._idle))

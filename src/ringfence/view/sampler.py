@@ -52,7 +52,12 @@ class Sampler:
             n = _checked(n)
         for _ in range(ATTEMPTS):
             look = timeline.look()
-            drawn = self._draw.draw(look, n)
+            try:
+                drawn = self._draw.draw(look, n)
+            except NotEnoughData:
+                if timeline.look().marks == look.marks:
+                    raise
+                continue  # a writer turned the ring while the draw looked at it, and left nothing of what was there
             taken = read(look, drawn)
             if taken is not None and timeline.untouched(look, drawn.anchors, self._window.before, self._reach):
                 return taken

@@ -18,6 +18,7 @@ from ringfence.schema.layout import INSIDE, Layout
 from ringfence.store import Ram
 from ringfence.timeline import Anchors, Ints, Look, Timeline, Window
 from ringfence.view.batch import Batch, Recipe
+from ringfence.view.finals import Finals
 from ringfence.view.gathering import Gathering, Part
 from ringfence.view.leaves import present, tree_of
 from ringfence.view.pool import Pool
@@ -25,6 +26,7 @@ from ringfence.view.sampler import Sampler, Updated, probabilities, weights
 from ringfence.view.stack import Stacker
 
 Array = NDArray[Any]
+NEXT = "next_"
 FINAL_FIELD = Field((), np.int32)
 
 
@@ -65,7 +67,7 @@ class Transitions:
         now, then = _anchor_parts(layout, n_step), _last_parts(layout)
         # over one step both are parts of the same records, and are copied in one go
         self._gatherings = [Gathering(store, now + then)] if n_step == 1 else [Gathering(store, p) for p in (now, then)]
-        self._small = [place for place in layout.packed if place.leaf.role == "obs"]
+        self._finals = Finals(store)
         self._stackers = {
             leaf.name: Stacker(store, timeline, at, leaf.field)
             for at, leaf in enumerate(layout.columns)
@@ -123,33 +125,18 @@ class Transitions:
         finals = taken.arrays.pop("final")
         # comparing bytes takes a third of the time of a reduction over a hundred numbers
         ended = None if finals.tobytes() == INSIDE * taken.count else np.flatnonzero(finals >= 0)
-        if ended is not None and self._small:
-            self._put_finals(taken.arrays, self._final_places(last, finals, ended), ended)
+        places = None if ended is None else self._finals.places(last.at(ended), finals[ended])
+        if ended is not None and places is not None:
+            self._finals.put(taken.arrays, places, ended, NEXT)
         if self._layout.columns:
-            self._take_columns(taken, rows, last, finals, ended)
+            self._take_columns(taken, rows, last, ended, places)
         return taken
 
-    def _final_places(self, last: Anchors, finals: Array, ended: Ints) -> Ints:
-        """Give where the final observations of the ended ones lie."""
-        places = finals[ended].astype(np.int64)
-        if last.streams is not None:
-            places += last.streams[ended] * self._store.shape.finals
-        return places
-
-    def _put_finals(self, arrays: dict[str, Array], places: Ints, ended: Ints) -> None:
-        """Where the episode ended with the last step used, put its final observation in the successor's place."""
-        finals = self._store.final_obs(places)
-        for place in self._small:
-            field = place.leaf.field
-            inner = np.empty(field.shape, field.kept).strides
-            shape, strides = (len(ended), *field.shape), (finals.itemsize, *inner)
-            arrays[successor(place.leaf.name)][ended] = np.ndarray(shape, field.kept, finals, place.offset, strides)
-
-    def _take_columns(self, taken: Taken, rows: Ints, last: Anchors, finals: Array, ended: Ints | None) -> None:
+    def _take_columns(self, taken: Taken, rows: Ints, last: Anchors, ended: Ints | None, places: Ints | None) -> None:
         store, timeline, anchors = self._store, self._timeline, taken.anchors
         successors = timeline.rows(last._replace(times=last.times + 1))
-        if ended is not None:
-            successors[ended] = store.final_row(0, 0) + self._final_places(last, finals, ended)
+        if ended is not None and places is not None:
+            successors[ended] = self._finals.rows(places)
         ages = timeline.ages(rows) if self._stackers else None
         for at, leaf in enumerate(self._layout.columns):
             stacker = self._stackers.get(leaf.name)
@@ -193,7 +180,7 @@ def _last_parts(layout: Layout) -> list[Part]:
 
 def successor(name: str) -> str:
     """Name the leaf of the next observation that this one is in the observation."""
-    return "next_" + name
+    return NEXT + name
 
 
 def recipes_of(layout: Layout, n_step: int, gamma: float) -> dict[str, Recipe]:

@@ -1,0 +1,77 @@
+"""Overwrite extras of steps that are held, such as a recurrent state that was computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.errors import SchemaError
+from ringfence.schema import cast
+from ringfence.store import Ram
+from ringfence.store.base import MIRROR
+from ringfence.timeline import Ints, Timeline
+
+Array = NDArray[Any]
+
+
+class Written(NamedTuple):
+    """What became of values that were written."""
+
+    applied: int
+    stale: int
+    """Of steps that are gone."""
+
+
+class Writing:
+    """Write to extras by id."""
+
+    def __init__(self, store: Ram, timeline: Timeline) -> None:
+        self._store, self._timeline = store, timeline
+        self._fields = store.layout.schema.extras
+        self._columns = {leaf.name: store.columns[at] for at, leaf in enumerate(store.layout.columns)}
+
+    def write(self, ids: Any, extras: Mapping[str, Any]) -> Written:
+        """Overwrite these extras of the steps that are held, and count those that are gone; ids of -1 name no step.
+
+        Raises:
+            SchemaError: An extra is not declared, or values are not as the schema says. Nothing was changed.
+            ValueError: The ids are no whole numbers.
+        """
+        names = np.asarray(ids)
+        if names.size and names.dtype.kind not in "iu":
+            raise ValueError(f"ids: expected whole numbers, got dtype {names.dtype}")
+        values = {name: self._checked(name, value, names.shape) for name, value in extras.items()}
+        if not values:
+            raise SchemaError(f"write: name what to write: {', '.join(self._fields) or 'the schema has no extras'}")
+        flat = names.astype(np.int64).ravel()
+        held = self._timeline.holds(flat)
+        rows = self._timeline.rows(self._timeline.anchors(flat[held]))
+        for name, value in values.items():
+            self._put(name, rows, value.reshape(len(flat), *self._fields[name].shape)[held])
+        applied = len(rows)
+        return Written(applied, int(np.count_nonzero(flat != -1)) - applied)
+
+    def _checked(self, name: str, value: Any, shape: tuple[int, ...]) -> Array:
+        if name not in self._fields:
+            raise SchemaError(f"{name}: is no declared extra; the schema has {', '.join(self._fields) or 'none'}")
+        field = self._fields[name]
+        return cast.fit(name, value, (*shape, *field.shape), field)
+
+    def _put(self, name: str, rows: Ints, values: Array) -> None:
+        """Write one extra of these rows; where a step has two, the last value counts."""
+        column = self._columns.get(name)
+        if column is not None:
+            column[rows] = values
+            return
+        field = self._fields[name]
+        records, place = self._store.records, self._store.layout.place(name)
+        strides = (records.itemsize, *np.empty(field.shape, field.kept).strides)
+        target = np.ndarray((len(records), *field.shape), field.kept, records, place.offset, strides)
+        target[rows] = values
+        # the rows behind a ring's end repeat its first ones
+        shape = self._store.shape
+        first = np.flatnonzero(rows % shape.rows < MIRROR)
+        target[rows[first] + shape.slots] = values[first]
