@@ -17,6 +17,8 @@ def gather_numpy(
     records: Any, itemsize: int, rows: NDArray[np.int64], spans: NDArray[np.int64], outs: tuple[Array, ...]
 ) -> None:
     """Copy spans of records with NumPy; see :func:`gather`."""
+    if not len(rows):
+        return
     reach = int(spans.sum(axis=1).max())
     # overlapping windows of the buffer: one copy a row. ``take`` would first copy the whole overlapping view.
     every = np.ndarray(((len(records) - reach) // itemsize + 1,), _opaque(reach), records, 0, (itemsize,))

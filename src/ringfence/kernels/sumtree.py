@@ -30,7 +30,7 @@ from ringfence.kernels.load import native
 
 FAN = 16
 SHIFT = 4  # 2**4 children
-TOP = 4096  # nodes of the topmost level, at most; 2048 or 8192 are slower in NumPy
+TOP = 4096  # nodes of the topmost level, at most
 NODE = np.dtype((np.void, 8 * FAN))  # moving 16 children as one opaque item is 2.5 times faster than as numbers
 ALIGN = 8 * FAN  # bytes; the children of a node then lie in two cache lines, not three
 
@@ -154,10 +154,15 @@ def running_numpy(tree: SumTree) -> None:
 
 def put_numpy(tree: SumTree, rows: Ints, values: Floats) -> None:
     """Set leaves with NumPy; see :meth:`SumTree.set`."""
+    if len(rows) and rows.min() < 0:  # NumPy would count from the end
+        raise IndexError(f"expected leaves among {tree.size}, got {rows.min()}")
     tree.leaves[rows] = values
+    nodes, columns = _room(len(rows))
+    children = np.empty((FAN, len(rows)))
     for at, group in enumerate(tree.groups[:-1]):
         rows = rows >> SHIFT
-        children = _side_by_side(group, rows)
+        group.take(rows, out=nodes, mode="clip")
+        children[:] = columns  # adding up long rows is four times faster than adding along short ones
         tree.levels[at + 1][rows] = _sums(children)
         if tree.low_levels:
             tree.low_levels[at][rows] = _lows(tree, at, rows, children)
@@ -193,7 +198,9 @@ def _mend_one(tree: SumTree, at: int, node: int) -> None:
 def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
     """Find leaves with NumPy, level by level for the whole batch; see :meth:`SumTree.find`."""
     count, each = len(masses), np.arange(len(masses))
-    sums = np.zeros((FAN + 1, count))  # running sums of the children, one column a mass, from 0 on
+    nodes, columns = _room(count)
+    sums = np.empty((FAN + 1, count))  # running sums of the children, one column a mass, from 0 on
+    sums[0] = 0
     children, first, *others = sums[1:], *sums[1:]
     rows = tree.prefix.searchsorted(masses, "right")
     left = masses - tree.from_zero.take(rows)
@@ -201,7 +208,8 @@ def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
     if len(beyond):
         rows[beyond], left[beyond] = np.flatnonzero(tree.levels[-1])[-1], np.inf
     for group in tree.groups[-2::-1]:
-        children[:] = group.take(rows).view(np.float64).reshape(-1, FAN).T
+        group.take(rows, out=nodes, mode="clip")
+        children[:] = columns
         before = first
         for child in others:  # cumsum(axis=0) is six times slower, cumsum along short rows four times
             np.add(child, before, child)
@@ -211,15 +219,16 @@ def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
         left -= sums.take(places * count + each)
         if FAN in passed.tobytes():
             beyond = np.flatnonzero(passed == FAN)
-            values = group.take(rows[beyond]).view(np.float64).reshape(-1, FAN)
-            places[beyond], left[beyond] = FAN - 1 - (values[:, ::-1] > 0).argmax(axis=1), np.inf
+            places[beyond] = FAN - 1 - (columns[::-1, beyond] > 0).argmax(axis=0)
+            left[beyond] = np.inf
         rows = (rows << SHIFT) + places
     return rows, tree.levels[0].take(rows)
 
 
-def _side_by_side(group: NDArray[Any], nodes: Ints) -> Floats:
-    """Give the children of nodes, (16, n): adding long rows is four times faster than adding along short ones."""
-    return np.ascontiguousarray(group.take(nodes).view(np.float64).reshape(-1, FAN).T)
+def _room(count: int) -> tuple[NDArray[Any], Floats]:
+    """Make room for some nodes, to be used level after level; and show it as their children, one row for each place."""
+    nodes = np.empty(count, NODE)
+    return nodes, nodes.view(np.float64).reshape(-1, FAN).T
 
 
 def _sums(children: Floats) -> Floats:

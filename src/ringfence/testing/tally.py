@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringfence.draw import Drawn
 from ringfence.testing.rings import Key
+from ringfence.timeline import Timeline
+from ringfence.timeline.timeline import TIME_BITS
 
 SIGMAS = 4.5
 """A right draw exceeds the bound of a chi-squared test once in 300,000 times; with a fixed seed never or always."""
@@ -19,21 +22,23 @@ class Tally:
     """Count the anchors that an idle ring's draws give, and note what probability each was said to have.
 
     Args:
-        legal: what may be drawn.
+        legal: what may be drawn, in order.
         steady: whether probabilities stay as they are; where not, none is noted.
     """
 
     def __init__(self, legal: list[Key], *, steady: bool = True) -> None:
         self._steady = steady
         self.legal = {key: cell for cell, key in enumerate(legal)}
+        self._ids = np.array([stream << TIME_BITS | time for stream, time in legal])
         self.counts = np.zeros(len(legal), np.int64)
         self._claims: NDArray[np.float64] = np.full(len(legal), np.nan)
 
-    def note(self, keys: list[Key], probabilities: NDArray[np.float64] | None) -> None:
+    def note(self, drawn: Drawn) -> None:
         """Count a batch."""
-        strange = set(keys) - self.legal.keys()
-        assert not strange, f"drew {sorted(strange)}, no legal anchors"
-        cells = np.array([self.legal[key] for key in keys])
+        ids, probabilities = Timeline.ids(drawn.anchors), drawn.probabilities
+        cells = np.minimum(self._ids.searchsorted(ids), len(self._ids) - 1)
+        strange = ids[self._ids[cells] != ids]
+        assert not len(strange), f"drew the ids {strange.tolist()}, no legal anchors"
         self.counts += np.bincount(cells, minlength=len(self.counts))
         if not self._steady:
             return

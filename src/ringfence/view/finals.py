@@ -33,7 +33,7 @@ class Finals:
         return self._store.final_row(0, 0) + places
 
     def put(self, arrays: dict[str, Array], places: Ints, at: Ints, prefix: str = "") -> None:
-        """Write the small ones into the arrays of observations, whose names begin with ``prefix``, at these positions."""
+        """Write the small ones into arrays of observations, whose names begin with ``prefix``, at these positions."""
         if not self._small:
             return
         finals = self._store.final_obs(places)
