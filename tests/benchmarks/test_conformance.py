@@ -140,7 +140,7 @@ def test_a_rule_that_hangs_or_fills_memory_is_stopped(monkeypatch):
     monkeypatch.setattr(judge, "PATIENCE", 0.0)
     report = judge.judge("ringfence", ["committed"], lambda _: None)
     assert (report.failed, report.outcomes["committed"].detail) == ("", "no answer within 0 s")
-    assert report.modes == "ringfence: this project."
+    assert report.modes == "This project: transitions and sequences, uniform or Prioritized."
     assert "numpy" in report.versions
 
     monkeypatch.setattr(judge, "PATIENCE", 60.0)

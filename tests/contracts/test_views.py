@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ringfence import Batch, Epochs, Field, Fresh, NotEnoughData, Prioritized, Schema
+from ringfence import Batch, Epochs, Field, Fresh, NotEnoughData, Prioritized, Reservoir, Schema
 from ringfence.draw import Drawn
 from ringfence.testing.views import ViewContract
 
@@ -105,6 +105,16 @@ class TestEpochs(ViewContract):
 
     def make_view(self, replay):
         return replay.transitions(draw=Epochs())
+
+
+class TestReservoir(ViewContract):
+    """Transitions from anywhere in time."""
+
+    def make_replay(self, capacity, streams, seed):
+        return Reservoir(self.schema(), capacity, seed=seed)
+
+    def make_view(self, replay):
+        return replay.transitions()
 
 
 # -- the contract can fail
