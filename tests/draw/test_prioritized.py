@@ -296,7 +296,7 @@ def test_memory_is_what_was_planned(normalise):
     draw = Prioritized(normalise=normalise)
     assert draw.nbytes == 0
     replay, view, _ = ring(draw, capacity=5000, steps=10)
-    planned = sum(line.nbytes for line in cost(len(draw._mass.tree.leaves), normalise))
+    planned = sum(line.nbytes for line in cost(len(draw._mass.tree.leaves), normalise=normalise))
 
     assert draw.nbytes == planned == view.stats()["nbytes"]
     add(replay, 12_000, first=10)
@@ -383,11 +383,13 @@ def test_a_state_of_another_ring_is_refused():
     ring(further, steps=101)[1].sample(1)
     view.sample(3)
     before = draw._mass.tree.nodes.tobytes()
-    short = {**draw.state(), "leaves": np.ones(3)}
+    short, negative = ({**draw.state(), "leaves": leaves} for leaves in (np.ones(3), -np.ones(100)))
 
-    for state in (wide.state(), further.state(), short):
+    for state in (wide.state(), further.state(), short, negative):
         with pytest.raises(ValueError, match="is not of this ring, which holds 100 in 1"):
             draw.load(state)
+    with pytest.raises(ValueError, match="expected numbers of at least 0 and finite, got nan"):
+        draw.load({**draw.state(), "max_priority": np.nan})
     assert draw._mass.tree.nodes.tobytes() == before
 
 

@@ -84,8 +84,9 @@ def brute(record, ring, row, room, gammas):
         final, reward = record[base + (slot + k) % ring.slots]
         total += gammas[k] * float(reward)
         if final >= 0:
-            return total, k + 1
-    return total, min(room, len(gammas))
+            return total, k + 1, base + (slot + k) % ring.slots
+    used = min(room, len(gammas))
+    return total, used, base + (slot + used - 1) % ring.slots
 
 
 @given(data=st.data(), width=st.sampled_from(["f4", "f8"]))
@@ -104,7 +105,9 @@ def test_nstep_walks_rings_as_a_plain_loop_does(data, width):
     expected = [brute(record, ring, row, left, gammas) for row, left in zip(rows, room, strict=True)]
 
     for way in (nstep, nstep_numpy):
-        returns, steps = way(record.view(np.uint8), ring, rows, room, gammas)
+        returns, steps, lasts = way(record.view(np.uint8), ring, rows, room, gammas)
 
-        assert returns.tolist() == [total for total, _ in expected]
-        assert steps.tolist() == [used for _, used in expected]
+        assert returns.dtype == width
+        assert returns.tolist() == [float(np.dtype(width).type(total)) for total, _, _ in expected]
+        assert steps.tolist() == [used for _, used, _ in expected]
+        assert lasts.tolist() == [last for _, _, last in expected]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.errors import NotEnoughData
+from ringfence.kernels import sumtree
 from ringfence.kernels.sumtree import SumTree
 from ringfence.timeline import Anchors, Ints, Look, Timeline, Window
 
@@ -48,6 +49,11 @@ class Mass:
         self._tails = np.zeros(timeline.streams, np.int64)
         self._ends = np.zeros(timeline.streams, np.int64)
         self._strata: Floats = np.arange(0.0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken."""
+        return self.tree.nbytes + self._tails.nbytes + self._ends.nbytes
 
     def follow(self, look: Look, leaf: float) -> None:
         """Give ``leaf`` to steps that became legal anchors since the last look, and 0 to those that no longer are."""
@@ -238,7 +244,8 @@ class Mass:
         leaves = np.asarray(state["leaves"], np.float64)
         look = self._timeline.look()
         fits = tails.shape == ends.shape == self._tails.shape and int((ends - tails).sum()) == len(leaves)
-        if not fits or (ends > look.heads).any() or (ends - tails > self._timeline.slots).any():
+        fits = fits and bool(((tails >= 0) & (tails <= ends) & (ends <= look.heads)).all() and (leaves >= 0).all())
+        if not fits or (ends - tails > self._timeline.slots).any():
             raise ValueError(
                 f"priorities: the state of {len(leaves)} steps in {tails.size} stream(s) is not of this ring, which "
                 f"holds {look.total} in {self._timeline.streams}"
@@ -250,6 +257,11 @@ class Mass:
 def rows(timeline: Timeline) -> int:
     """Count the rows of a ring."""
     return timeline.streams * timeline.rows_each
+
+
+def price(rows: int, streams: int, *, minimum: bool) -> int:
+    """Give the bytes that a mass takes."""
+    return sumtree.cost(rows, minimum=minimum) + 16 * streams
 
 
 def _spans(firsts: Ints, lasts: Ints) -> Anchors:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ringfence.draw.base import Bound, Drawn, Seed
 from ringfence.draw.importance import Beta, Importance, Normalise, number
-from ringfence.draw.mass import Mass, rows
-from ringfence.kernels import sumtree
+from ringfence.draw.mass import Mass, price, rows
 from ringfence.store import Cost
 from ringfence.timeline import Anchors, Look, Timeline, Window
 
@@ -134,7 +133,7 @@ class Prioritized:
     @property
     def nbytes(self) -> int:
         """Bytes taken; none before a view is served."""
-        return 0 if self._mass is None else self._mass.tree.nbytes
+        return 0 if self._mass is None else self._mass.nbytes
 
     def stats(self) -> dict[str, Any]:
         """Give figures for a log: the size of the draw's tree, its mass, and how uneven it is."""
@@ -155,16 +154,19 @@ class Prioritized:
         """Take back what :meth:`state` gave.
 
         Raises:
-            ValueError: It is of a ring of another shape, or of one that has gone further. Nothing was changed.
+            ValueError: It is of a ring of another shape, of one that has gone further, or of a draw whose priorities
+                were larger than this one's alpha allows. Nothing was changed.
         """
+        largest = float(state["max_priority"])
+        self._leaves(np.array([largest]))
         self._serving().load(state)
         self._bound.load(state)
-        self._raise(float(state["max_priority"]))
+        self._raise(largest)
 
 
-def cost(rows: int, normalise: Normalise = "batch") -> list[Cost]:
-    """Price the priorities of a ring of so many rows."""
-    return [Cost("priorities", sumtree.cost(rows, minimum=normalise == "memory"), "a sum tree of float64")]
+def cost(rows: int, streams: int = 1, *, normalise: Normalise = "batch") -> list[Cost]:
+    """Price the priorities of a ring of so many rows in all."""
+    return [Cost("priorities", price(rows, streams, minimum=normalise == "memory"), "a sum tree of float64")]
 
 
 def checked(priorities: Floats, ceiling: float = math.inf) -> float:

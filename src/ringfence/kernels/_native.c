@@ -106,28 +106,45 @@ static PyObject *gather(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* nstep(records, itemsize, rows, room, ring, final_offset, reward_offset, reward_size, gammas, returns, steps)
- * ring is (slots, rows_each). returns is float64, steps is int64. */
+enum { SOON = 6 }; /* windows to ask for before they are needed */
+
+/* Ask for a record's first cache line, and for the one with what an n-step return reads of it. */
+static inline void fetch_line(const char *record, int64_t offset) {
+#if defined(__GNUC__)
+    __builtin_prefetch(record);
+    if (offset) __builtin_prefetch(record + offset);
+#else
+    (void)record;
+    (void)offset;
+#endif
+}
+
+/* nstep(records, itemsize, rows, room, ring, final_offset, reward_offset, reward_size, gammas, returns, steps, lasts)
+ * ring is (slots, rows_each). returns are floats of reward_size bytes, steps and lasts (the rows of the last steps used)
+ * are int64. */
 static PyObject *nstep(PyObject *self, PyObject *args) {
-    Py_buffer records, rows, room, gammas, returns, steps;
+    Py_buffer records, rows, room, gammas, returns, steps, lasts;
     Py_ssize_t itemsize, slots, rows_each, final_offset, reward_offset, reward_size;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*ny*y*(nn)nnny*w*w*", &records, &itemsize, &rows, &room, &slots, &rows_each,
-                          &final_offset, &reward_offset, &reward_size, &gammas, &returns, &steps))
+    if (!PyArg_ParseTuple(args, "y*ny*y*(nn)nnny*w*w*w*", &records, &itemsize, &rows, &room, &slots, &rows_each,
+                          &final_offset, &reward_offset, &reward_size, &gammas, &returns, &steps, &lasts))
         return NULL;
     const Py_ssize_t count = rows.len / 8, n = gammas.len / 8;
     const int64_t *row = rows.buf, *left = room.buf;
     const double *gamma = gammas.buf;
     const int good = itemsize > 0 && slots > 0 && rows_each >= slots && (reward_size == 4 || reward_size == 8) &&
                      final_offset >= 0 && final_offset + 4 <= itemsize && reward_offset >= 0 &&
-                     reward_offset + reward_size <= itemsize && room.len >= rows.len && returns.len >= rows.len &&
-                     steps.len >= rows.len && rows_fit(row, count, records.len / itemsize);
+                     reward_offset + reward_size <= itemsize && room.len >= rows.len &&
+                     returns.len >= count * reward_size && steps.len >= rows.len && lasts.len >= rows.len &&
+                     rows_fit(row, count, records.len / itemsize);
     if (good) {
         Py_BEGIN_ALLOW_THREADS
-        double *total = returns.buf;
-        int64_t *used = steps.buf;
+        int64_t *used = steps.buf, *last_row = lasts.buf;
         const char *base = records.buf;
         for (Py_ssize_t i = 0; i < count; i++) {
+            if (i + SOON < count)
+                for (int64_t record = 0; record <= n; record++)
+                    fetch_line(base + (row[i + SOON] + record) * itemsize, record < n ? final_offset : 0);
             int64_t at = row[i], slot = row[i] % rows_each, k = 0;
             const int64_t last = left[i] < n ? left[i] : n;
             double sum = 0;
@@ -144,13 +161,14 @@ static PyObject *nstep(PyObject *self, PyObject *args) {
                     memcpy(&reward, record + reward_offset, 8);
                     if (gamma[k] != 0) sum += gamma[k] * reward;
                 }
-                k++;
-                if (final >= 0) break;
+                if (++k == last || final >= 0) break;
                 at++;
                 if (++slot >= slots) { at -= slots; slot = 0; }
             }
-            total[i] = sum;
+            if (reward_size == 4) ((float *)returns.buf)[i] = (float)sum;
+            else ((double *)returns.buf)[i] = sum;
             used[i] = k;
+            last_row[i] = at;
         }
         Py_END_ALLOW_THREADS
     } else {
@@ -162,6 +180,7 @@ static PyObject *nstep(PyObject *self, PyObject *args) {
     PyBuffer_Release(&gammas);
     PyBuffer_Release(&returns);
     PyBuffer_Release(&steps);
+    PyBuffer_Release(&lasts);
     if (!good) return NULL;
     Py_RETURN_NONE;
 }

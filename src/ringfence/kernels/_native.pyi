@@ -15,6 +15,7 @@ def nstep(
     gammas: Buffer,
     returns: Buffer,
     steps: Buffer,
+    lasts: Buffer,
     /,
 ) -> None: ...
 def tree_put(nodes: Buffer, lows: Buffer, starts: Buffer, size: int, rows: Buffer, values: Buffer, /) -> None: ...

@@ -24,7 +24,7 @@ class Ring(NamedTuple):
     reward_shape: tuple[int, ...]
 
 
-def nstep_numpy(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> tuple[Array, Array]:
+def nstep_numpy(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> tuple[Array, Array, Array]:
     """Sum with NumPy; see :func:`nstep`."""
     n, total = len(gammas), len(records) // ring.itemsize
     slots = rows % ring.rows_each
@@ -44,17 +44,28 @@ def nstep_numpy(records: Any, ring: Ring, rows: Array, room: Array, gammas: Arra
     for gamma, reward in zip(gammas, rewards, strict=True):  # in the order of the compiled loop, to the last bit
         if gamma:  # what is discounted to nothing does not count, not even infinity
             returns += gamma * reward
-    return returns, used
+    dtype = ring.reward_dtype if _is_plain(ring) else np.float64
+    with np.errstate(over="ignore"):  # a sum beyond the dtype is infinite
+        returns = returns.astype(dtype, copy=False)
+    return returns, used, rows - slots + (slots + used - 1) % ring.slots
 
 
-def nstep(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> tuple[Array, Array]:
-    """Give the returns (float64) and the number of steps used, one each a row.
+def _is_plain(ring: Ring) -> bool:
+    """Tell whether the compiled loop knows this kind of reward."""
+    return not ring.reward_shape and ring.reward_dtype.kind == "f" and ring.reward_dtype.itemsize >= 4
+
+
+def nstep(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> tuple[Array, Array, Array]:
+    """Give the returns, the number of steps used, and the row of the last of them, one each for a row.
+
+    Returns are of the rewards' dtype where that is float32 or float64, and otherwise float64.
 
     The sum over ``gammas[i] * reward`` stops after a step whose record names a final observation, and at ``room``.
     """
-    if native is None or ring.reward_shape or ring.reward_dtype.kind != "f" or ring.reward_dtype.itemsize < 4:
+    if native is None or not _is_plain(ring):
         return nstep_numpy(records, ring, rows, room, gammas)
-    returns, steps = np.empty(len(rows)), np.empty(len(rows), np.int64)
+    count = len(rows)
+    returns, steps, lasts = np.empty(count, ring.reward_dtype), np.empty(count, np.int64), np.empty(count, np.int64)
     native.nstep(
         records,
         ring.itemsize,
@@ -67,5 +78,6 @@ def nstep(records: Any, ring: Ring, rows: Array, room: Array, gammas: Array) -> 
         gammas,
         returns,
         steps,
+        lasts,
     )
-    return returns, steps
+    return returns, steps, lasts

@@ -2,16 +2,18 @@
 
 A node is the sum of 16 children, and a level lies behind the one below it, in one array. The topmost level has up to
 4096 nodes and is searched by its running sums, so that a million leaves need two levels below it. Measured on 1 M
-leaves, 256 found and 256 set, compiled / NumPy, in µs (two busy cores, so the ratios are what matters):
+leaves, 256 found and 256 set, in µs, compiled and with NumPy, on two cores that were busy with other work, so that the
+ratios are what matters:
 
-====================================  ========  ========  ==============
-way                                   find      set       bytes a leaf
-====================================  ========  ========  ==============
-16 children, running sums on top      14 / 75   4 / 28    8.5
-16 children up to a single root       20 / 112  5 / 53    8.5
-2 children, running sums on top       25 / 111  5 / 98    16.0 (padded)
-2 children up to a single root        35 / 150  5 / 107   16.0 (padded)
-====================================  ========  ========  ==============
+=======================================  ==========  =========  ============
+way                                      find        set        bytes a leaf
+=======================================  ==========  =========  ============
+16 children, running sums of up to 4096  22 and 90   8 and 28   8.6
+16 children, running sums of up to 1024  20 and 91   10 and 35  8.5
+16 children, up to a single root         20 and 99   11 and 43  8.5
+2 children, running sums of 4096         NumPy: 73   NumPy: 46  16.8
+2 children, up to a single root          41 and 84   13 and 99  16.8
+=======================================  ==========  =========  ============
 
 A node is computed from its children whenever one of them changes; nothing is ever added to it or taken from it, so that
 it is the same after any history that leads to the same leaves. One thread at a time may use a tree.
@@ -21,7 +23,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ from ringfence.kernels.load import native
 FAN = 16
 SHIFT = 4  # 2**4 children
 TOP = 4096  # nodes of the topmost level, at most
-NODE = np.dtype((np.void, 8 * FAN))  # moving 16 children as one opaque item is 2.5 times faster than as numbers
 ALIGN = 8 * FAN  # bytes; the children of a node then lie in two cache lines, not three
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class SumTree:
         self.low_levels = [
             self.lows[first - sizes[0] : last - sizes[0]] for first, last in pairwise(edges[1:]) if minimum
         ]
-        self.groups = [level.view(NODE) for level in self.levels]
+        self.groups = [level.reshape(-1, FAN) for level in self.levels]
         self._leaves, self._minimum = self.levels[0][:leaves], minimum
         self.from_zero: Floats = np.zeros(sizes[-1] + 1)
         self.prefix = self.from_zero[1:]
@@ -157,12 +157,11 @@ def put_numpy(tree: SumTree, rows: Ints, values: Floats) -> None:
     if len(rows) and rows.min() < 0:  # NumPy would count from the end
         raise IndexError(f"expected leaves among {tree.size}, got {rows.min()}")
     tree.leaves[rows] = values
-    nodes, columns = _room(len(rows))
-    children = np.empty((FAN, len(rows)))
+    nodes, children = np.empty((len(rows), FAN)), np.empty((FAN, len(rows)))
     for at, group in enumerate(tree.groups[:-1]):
         rows = rows >> SHIFT
-        group.take(rows, out=nodes, mode="clip")
-        children[:] = columns  # adding up long rows is four times faster than adding along short ones
+        group.take(rows, axis=0, out=nodes, mode="clip")  # three times faster than group[rows]
+        children[:] = nodes.T  # adding up long rows is four times faster than adding along short ones
         tree.levels[at + 1][rows] = _sums(children)
         if tree.low_levels:
             tree.low_levels[at][rows] = _lows(tree, at, rows, children)
@@ -198,7 +197,7 @@ def _mend_one(tree: SumTree, at: int, node: int) -> None:
 def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
     """Find leaves with NumPy, level by level for the whole batch; see :meth:`SumTree.find`."""
     count, each = len(masses), np.arange(len(masses))
-    nodes, columns = _room(count)
+    nodes = np.empty((count, FAN))
     sums = np.empty((FAN + 1, count))  # running sums of the children, one column a mass, from 0 on
     sums[0] = 0
     children, first, *others = sums[1:], *sums[1:]
@@ -208,8 +207,8 @@ def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
     if len(beyond):
         rows[beyond], left[beyond] = np.flatnonzero(tree.levels[-1])[-1], np.inf
     for group in tree.groups[-2::-1]:
-        group.take(rows, out=nodes, mode="clip")
-        children[:] = columns
+        group.take(rows, axis=0, out=nodes, mode="clip")
+        children[:] = nodes.T
         before = first
         for child in others:  # cumsum(axis=0) is six times slower, cumsum along short rows four times
             np.add(child, before, child)
@@ -219,16 +218,10 @@ def find_numpy(tree: SumTree, masses: Floats) -> tuple[Ints, Floats]:
         left -= sums.take(places * count + each)
         if FAN in passed.tobytes():
             beyond = np.flatnonzero(passed == FAN)
-            places[beyond] = FAN - 1 - (columns[::-1, beyond] > 0).argmax(axis=0)
+            places[beyond] = FAN - 1 - (nodes[beyond, ::-1] > 0).argmax(axis=1)
             left[beyond] = np.inf
         rows = (rows << SHIFT) + places
     return rows, tree.levels[0].take(rows)
-
-
-def _room(count: int) -> tuple[NDArray[Any], Floats]:
-    """Make room for some nodes, to be used level after level; and show it as their children, one row for each place."""
-    nodes = np.empty(count, NODE)
-    return nodes, nodes.view(np.float64).reshape(-1, FAN).T
 
 
 def _sums(children: Floats) -> Floats:

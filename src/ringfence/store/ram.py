@@ -145,7 +145,7 @@ class Ram:
 
     def nstep(
         self, rows: NDArray[np.int64], room: NDArray[np.int64], gammas: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
         """Sum discounted rewards from these rows on, over at most ``room`` steps; see ``kernels.nstep``."""
         return nstep(self._bytes, self._ring, rows, room, gammas)
 
