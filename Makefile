@@ -24,7 +24,7 @@ check: $(VENV)/.test ## lint, format, types, layers, sizes, exports, changelog f
 	$(VENV)/bin/python -m ruff format --check
 	$(VENV)/bin/python -m mypy
 	$(VENV)/bin/lint-imports --no-logo
-	$(VENV)/bin/python ci/sizes.py src ci tests benchmarks
+	$(VENV)/bin/python ci/sizes.py src ci tests benchmarks studies
 	$(VENV)/bin/python ci/exports.py
 	$(VENV)/bin/python ci/fragments.py
 

@@ -236,6 +236,30 @@ def test_ids_of_nothing_are_stale():
     assert view.update_priorities([], []) == (0, 0)
 
 
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("stack", [None, 4])
+def test_priorities_reach_their_steps_among_stale_ones(streams, stack):
+    """Where ids of gone steps, of steps that lack frames and of legal ones come in any order, none gets another's."""
+    schema = Schema(obs=Field((), np.int64, stack=stack), action=NUMBER)
+    replay = Replay(schema, capacity=20 * streams, streams=streams, seed=0)
+    draw = Prioritized(alpha=1, eps=0)
+    view = replay.transitions(draw=draw)
+    every = [
+        replay.add(step, step, 0.0, step + 1, False, stream=stream) for step in range(50) for stream in range(streams)
+    ]
+    ids, legal = np.random.default_rng(0).permutation(every), view.ids()
+
+    applied, stale = view.update_priorities(ids, ids % 1009 + 1.0)
+    assert (applied, stale) == (len(legal), len(ids) - len(legal))
+    assert leaves(draw) == (np.sort(legal) % 1009 + 1.0)[np.argsort(rows(draw, legal))].tolist()
+
+
+def rows(draw, ids):
+    """Give the rows of steps."""
+    timeline = draw._bound.timeline
+    return timeline.rows(timeline.anchors(np.sort(ids)))
+
+
 def test_the_same_whether_or_not_a_ring_has_seen_more_before():
     """A clear leaves no mass behind, and old ids stay stale."""
     draw = Prioritized()

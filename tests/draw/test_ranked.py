@@ -66,7 +66,7 @@ def test_a_step_takes_its_rank_in_the_last_order_until_the_next_sort():
     replay, view, ids = ring(draw, steps=10)
     view.update_priorities(ids, np.arange(10, 0, -1))
     assert ranks(draw, 1) == list(range(1, 11))
-    view.update_priorities(ids[[0, 9]], [0.5, 8.5])
+    view.update_priorities(ids[[0, 9]], [0.5, 8.0])
     assert ranks(draw, 1) == [11, 2, 3, 4, 5, 6, 7, 8, 9, 3]
     add(replay, 1, first=10)
     assert ranks(draw, 1)[-1] == 1
@@ -76,7 +76,21 @@ def test_a_step_takes_its_rank_in_the_last_order_until_the_next_sort():
     view.update_priorities(ids[1:2], [9.0])
 
     assert draw.stats()["updates_since_sort"] == 0
-    assert ranks(draw, 1) == [11, 2, 4, 5, 6, 7, 8, 9, 10, 3, 1]
+    assert ranks(draw, 1) == [11, 2, 3, 5, 6, 7, 8, 9, 10, 3, 1]
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_a_step_does_not_inherit_the_priority_of_the_one_before_it_in_memory(streams):
+    """A new step of a full ring ranks first at the next sort too, where the one before it in its row ranked last."""
+    draw = Ranked(alpha=1, resort=0)
+    replay, view, ids = ring(draw, capacity=12, steps=12, streams=streams)
+    view.update_priorities(ids, np.linspace(1, 2, len(ids)))
+    for step in range(12, 36):
+        add(replay, 1, first=step)
+        view.sample(1)
+        view.update_priorities(view.ids()[:1], [0.5])
+
+    assert sorted(ranks(draw, 1))[: 11 * streams] == [1] * (11 * streams)
 
 
 def test_new_steps_rank_first_until_they_are_given_a_priority():

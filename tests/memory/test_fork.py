@@ -102,7 +102,8 @@ def test_eight_forked_readers_do_not_multiply_the_ring(paid):
     assert min(answer["rss"] for answer in paid["after"]) > nbytes, "they did not read it: nothing was tested"
     assert max(paid["dirty"]) < 8 * MIB, paid
     assert abs(paid["shmem"] - nbytes) < MIB, paid
-    assert paid["growth"] < sum(paid["dirty"]) + 4 * MIB, paid
+    # eight rings would be eight times nbytes; half of one leaves room for the pages of Python that are counted twice
+    assert paid["growth"] < sum(paid["dirty"]) + nbytes // 2, paid
 
 
 def test_a_forked_reader_sees_what_is_added_after_the_fork(paid):

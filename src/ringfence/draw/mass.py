@@ -197,15 +197,14 @@ class Mass:
         return Held(self._timeline.rows(some), places)
 
     def _inside(self, look: Look, anchors: Anchors) -> NDArray[np.bool_]:
+        """Tell which steps are held, legal or not, whatever was named."""
         streams, times = anchors
         if streams is None:
-            tail, room = look.tails[0], look.heads[0] - self._after - look.tails[0]
             # what lies before the tail is very large as an unsigned number: one comparison instead of two
-            return (times - tail).view(np.uint64) < max(room, 0)
+            return (times - look.tails[0]).view(np.uint64) < look.total
         known = (streams >= 0) & (streams < self._timeline.streams)
         streams = np.where(known, streams, 0)
-        ends = np.asarray(look.heads) - self._after
-        return known & (times >= np.asarray(look.tails)[streams]) & (times < ends[streams])
+        return known & (times >= np.asarray(look.tails)[streams]) & (times < np.asarray(look.heads)[streams])
 
     def effective(self) -> float:
         """Give the effective sample size: the number of equally likely steps that would be drawn as unevenly."""

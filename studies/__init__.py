@@ -1,0 +1,1 @@
+"""Experiments of the literature, run again on the public interface; each file is a command: `--help` tells how."""
