@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.checks import Verdict
 from benchmarks.meter import calibrate, chunk
-from benchmarks.peers import Unsupported, versions
+from benchmarks.peers import ENVIRONMENT, Unsupported, versions
 from benchmarks.works import WORKS, Bench, Size
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -29,6 +29,7 @@ class Ready:
 def serve(pipe: Connection, peer: str, work: str, size: Size, cpu: int, seconds: float) -> None:
     """Build, report Ready, then answer each case asked for with microseconds a call, until None comes."""
     alone(cpu)
+    os.environ.update(ENVIRONMENT.get(peer, {}))
     try:
         bench = WORKS[work](peer, size)
         ready = Ready(bench.verdict, list(bench.cases), bench.facts, versions(peer))

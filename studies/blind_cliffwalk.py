@@ -86,7 +86,7 @@ def greedy(walk: Cliffwalk, memory: Memory, learner: Learner, _seed: int) -> Ite
         heapq.heapreplace(heap, (-error, place))
 
 
-def prioritized(draw: Callable[[], Prioritized | Ranked]) -> Way:
+def prioritized(draw: Callable[[], rf.Prioritized | rf.Ranked]) -> Way:
     """Choose by the priorities of a draw of ours, each set to the TD error when its transition is replayed."""
 
     def choose(walk: Cliffwalk, memory: Memory, learner: Learner, seed: int) -> Iterator[Step]:

@@ -60,7 +60,7 @@ class Settings:
     """Steps after which a run is given up."""
 
 
-WAYS: dict[str, Callable[[], Prioritized | None]] = {
+WAYS: dict[str, Callable[[], rf.Prioritized | None]] = {
     "uniform": lambda: None,
     "prioritized": lambda: rf.Prioritized(alpha=0.6, beta=0.4),
 }

@@ -7,8 +7,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks.peers.base import Ring
 
-PEERS = ("ringfence", "naive", "sb3", "sb3-lean", "cpprb", "sheeprl", "sheeprl-lean", "tianshou", "tianshou-lean")
-"""Names for the command line. `-lean` is the same library told to save memory on frames; it runs only there."""
+PEERS = ("ringfence", "naive", "sb3", "sb3-lean", "cpprb", "sheeprl", "sheeprl-lean")
+PEERS += ("sheeprl-episodes", "tianshou", "tianshou-lean", "ringfence-pure")
+"""Names for the command line. `-lean` is the same library told to save memory on frames; it runs only there.
+`-pure` is ours without its compiled loops, and `-episodes` another class of the same library."""
+
+ENVIRONMENT = {"ringfence-pure": {"RINGFENCE_PURE": "1"}}
+"""Variables a peer's process must have before the library is imported."""
 
 
 class Unsupported(Exception):
@@ -16,7 +21,7 @@ class Unsupported(Exception):
 
 
 def builder(peer: str, kind: str) -> Callable[..., Ring]:
-    """Return the peer's function that builds a `ring`, an `nstep` ring or a ring of `frames`."""
+    """Return the peer's function that builds a ring of some kind: `ring`, `nstep`, `frames`, `per` or `windows`."""
     library, _, variant = peer.partition("-")
     module = import_module(f"benchmarks.peers.{library}")
     found: Callable[..., Ring] | None = getattr(module, f"{variant}_{kind}" if variant else kind, None)

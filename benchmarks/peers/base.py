@@ -1,8 +1,15 @@
 """What a peer must offer to take part; an adapter overrides what its library does in its own way."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from benchmarks.data import Array, Frames, Steps
+
+if TYPE_CHECKING:
+    from benchmarks.screens import Screens
 
 FIELDS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
 
@@ -41,3 +48,24 @@ class Ring:
         from torch import from_numpy
 
         return {name: from_numpy(array) for name, array in self.numpy(count).items()}
+
+
+class PrioritizedRing(Ring):
+    """A ring whose batches also have `at`, by which the library knows their steps, and `weights`."""
+
+    def update(self, at: Array, priorities: Array) -> object:
+        """Give the steps of a batch new priorities."""
+        raise NotImplementedError
+
+    def assign(self, priorities: Array) -> None:
+        """Give each step of a ring filled once its priority, oldest first; the library counts them from 0."""
+        self.update(np.arange(len(priorities)), priorities)
+
+
+class WindowRing(Ring):
+    """A ring of which windows of consecutive steps are drawn: `numpy` gives (batch, time, ...)."""
+
+    def fill_screens(self, data: Screens) -> None:
+        """Add all rows, by the quickest way the library has for it."""
+        for row in data.rows():
+            self.add(*row)

@@ -4,10 +4,11 @@
 from typing import Any
 
 import numpy as np
-from cpprb import ReplayBuffer
+from cpprb import PrioritizedReplayBuffer, ReplayBuffer
 
 from benchmarks.data import ACTION, FRAME, OBS, STACK, Array, Frames, Steps
 from benchmarks.peers import base
+from benchmarks.priorities import ALPHA, BETA
 
 PACKAGES = ("cpprb", "numpy")
 FLAGS = {"done": {"dtype": np.bool_}, "truncated": {"dtype": np.bool_}}
@@ -71,6 +72,18 @@ class FrameRing(EpisodeRing):
         return batch
 
 
+class PrioritizedRing(Ring, base.PrioritizedRing):
+    """Adds 1e-4 to each priority."""
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        batch: dict[str, Array] = self.buffer.sample(count, beta=BETA)
+        batch["terminated"], batch["at"] = batch.pop("done"), batch.pop("indexes")
+        return batch
+
+    def update(self, at: Array, priorities: Array) -> None:
+        self.buffer.update_priorities(at, priorities)
+
+
 def ring(capacity: int, _streams: int = 1) -> Ring:
     row = 4 * (2 * OBS + ACTION + 1) + 2
     return Ring(ReplayBuffer(capacity, CONTROL | FLAGS), row * capacity)
@@ -83,3 +96,7 @@ def nstep(capacity: int, n: int, gamma: float) -> Ring:
 
 def frames(capacity: int) -> Ring:
     return FrameRing(ReplayBuffer(capacity, SCREEN | FLAGS, next_of="obs", stack_compress="obs"), 0)
+
+
+def per(capacity: int) -> base.PrioritizedRing:
+    return PrioritizedRing(PrioritizedReplayBuffer(capacity, CONTROL | FLAGS, alpha=ALPHA), 0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from benchmarks.data import ACTION, FRAME, OBS, STACK, Array
 from benchmarks.peers import base
+from benchmarks.screens import LENGTH, SCREEN
 
 PACKAGES = ("numpy",)
 
@@ -53,3 +54,31 @@ def ring(capacity: int, streams: int = 1) -> Ring:
 
 def frames(capacity: int) -> Ring:
     return Ring(capacity, 1, (STACK, *FRAME), (), "u1")
+
+
+class WindowRing(base.WindowRing):
+    """Takes consecutive rows, whatever lies between them; only the newest and the oldest never meet."""
+
+    def __init__(self, capacity: int) -> None:
+        shapes = {"obs": (SCREEN, "u1"), "action": ((ACTION,), "f4"), "reward": ((), "f4")}
+        shapes |= {"terminated": ((), "?"), "truncated": ((), "?")}
+        self.capacity = capacity
+        self.arrays = {name: np.zeros((capacity, *shape), kind) for name, (shape, kind) in shapes.items()}
+        self.count, self.rng = 0, np.random.default_rng(0)
+        self.nbytes = sum(array.nbytes for array in self.arrays.values())
+
+    def add(self, obs: Array, action: Any, reward: float, _next_obs: Array, terminated: bool, truncated: bool) -> None:
+        at, row = self.count % self.capacity, (obs, action, reward, terminated, truncated)
+        for array, value in zip(self.arrays.values(), row, strict=True):
+            array[at] = value
+        self.count += 1
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        held = min(self.count, self.capacity)
+        first = self.count - held + self.rng.integers(0, held - LENGTH + 1, count)
+        rows = (first[:, None] + np.arange(LENGTH)) % self.capacity
+        return {name: np.take(array, rows, axis=0) for name, array in self.arrays.items()}
+
+
+def windows(capacity: int) -> base.WindowRing:
+    return WindowRing(capacity)

@@ -8,6 +8,8 @@ import numpy as np
 import ringfence as rf
 from benchmarks.data import ACTION, FRAME, OBS, STACK, Array
 from benchmarks.peers import base
+from benchmarks.priorities import ALPHA, BETA
+from benchmarks.screens import FIELDS, LENGTH, SCREEN
 
 PACKAGES = ("ringfence", "numpy")
 
@@ -40,6 +42,28 @@ class NStepRing(Ring):
     fields = (*base.FIELDS, "discount")
 
 
+class PrioritizedRing(Ring, base.PrioritizedRing):
+    """Knows steps by their ids."""
+
+    def __init__(self, replay: Any, view: Any) -> None:
+        super().__init__(replay, view)
+        self.view, self.update = view, view.update_priorities
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        batch = self.sample(count)
+        found = {name: getattr(batch, name) for name in self.fields}
+        return found | {"at": batch.ids, "weights": batch.weights}
+
+    def assign(self, priorities: Array) -> None:
+        self.update(self.view.ids(), priorities)
+
+
+class WindowRing(Ring, base.WindowRing):
+    """Reads the fields that all peers have; first steps, masks and ids come with them."""
+
+    fields = FIELDS
+
+
 def steps(capacity: int, streams: int = 1) -> Any:
     schema = rf.Schema(obs=rf.Field((OBS,), np.float32), action=rf.Field((ACTION,), np.float32))
     return rf.Replay(schema, capacity, streams=streams, seed=0)
@@ -59,3 +83,17 @@ def frames(capacity: int) -> Ring:
     schema = rf.Schema(obs=rf.Field(FRAME, np.uint8, stack=STACK), action=rf.Field((), np.int64))
     replay = rf.Replay(schema, capacity, seed=0)
     return Ring(replay, replay)
+
+
+def per(capacity: int) -> base.PrioritizedRing:
+    replay = steps(capacity)
+    return PrioritizedRing(replay, replay.transitions(draw=rf.Prioritized(ALPHA, BETA)))
+
+
+pure_per = per
+
+
+def windows(capacity: int) -> base.WindowRing:
+    schema = rf.Schema(obs=rf.Field(SCREEN, np.uint8), action=rf.Field((ACTION,), np.float32))
+    replay = rf.Replay(schema, capacity, seed=0)
+    return WindowRing(replay, replay.sequences(LENGTH))

@@ -1,5 +1,5 @@
 # ruff: noqa: D102, D103 - base.py and works.py say what each of these does
-"""sheeprl: ReplayBuffer, the fastest of the peers at sampling. Everything has leading axes of time and environment."""
+"""sheeprl: ReplayBuffer, SequentialReplayBuffer and EpisodeBuffer. Everything has leading axes of time and environment."""
 
 import warnings
 from typing import Any
@@ -8,10 +8,11 @@ import numpy as np
 
 from benchmarks.data import Array, Frames, Steps
 from benchmarks.peers import base
+from benchmarks.screens import FIELDS, LENGTH, Screens
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from sheeprl.data.buffers import ReplayBuffer
+    from sheeprl.data.buffers import EpisodeBuffer, ReplayBuffer, SequentialReplayBuffer
 
 PACKAGES = ("sheeprl", "torch", "numpy")
 NAMES = {"obs": "observations", "action": "actions", "reward": "rewards", "next_obs": "next_observations"}
@@ -90,6 +91,31 @@ class LeanRing(Ring):
         self.buffer.add(rows | {"terminated": terminated, "truncated": truncated})
 
 
+class WindowRing(base.WindowRing):
+    """Adds an episode at once; draws are (1, time, batch, ...), views of arrays in the order that is returned here."""
+
+    def __init__(self, buffer: SequentialReplayBuffer | EpisodeBuffer) -> None:
+        self.buffer, self.nbytes = buffer, 0
+
+    def add(self, obs: Array, action: Any, reward: float, _next_obs: Array, terminated: bool, truncated: bool) -> None:
+        flags = np.array([terminated], np.uint8), np.array([truncated], np.uint8)
+        self.put(obs[None], action[None], np.array([reward], np.float32), *flags)
+
+    def put(self, *columns: Array) -> None:
+        obs, action, *rest = (column[:, None] for column in columns)
+        columns = obs, action, *(column[..., None] for column in rest)
+        self.buffer.add({NAMES[name]: column for name, column in zip(FIELDS, columns, strict=True)})
+
+    def fill_screens(self, data: Screens) -> None:
+        for begin in range(0, len(data), data.episode):
+            obs, action, reward, *flags = data.columns(np.arange(begin, min(begin + data.episode, len(data))))
+            self.put(obs, action, reward, *(flag.astype(np.uint8) for flag in flags))
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        batch = self.buffer.sample(count, sequence_length=LENGTH)
+        return {name: np.moveaxis(batch[NAMES[name]][0], 0, 1) for name in FIELDS}
+
+
 def ring(capacity: int, streams: int = 1) -> Ring:
     return Ring(ReplayBuffer(capacity // streams, n_envs=streams, seed=0))
 
@@ -100,3 +126,13 @@ def frames(capacity: int) -> Ring:
 
 def lean_frames(capacity: int) -> Ring:
     return LeanRing(ReplayBuffer(capacity, seed=0))
+
+
+def windows(capacity: int) -> base.WindowRing:
+    """Take steps in a row, over the ends of episodes too."""
+    return WindowRing(SequentialReplayBuffer(capacity, seed=0))
+
+
+def episodes_windows(capacity: int) -> base.WindowRing:
+    """Take steps of one episode, which must have ended."""
+    return WindowRing(EpisodeBuffer(capacity, LENGTH))

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 from tianshou.algorithm.algorithm_base import Algorithm
-from tianshou.data import Batch, ReplayBuffer, VectorReplayBuffer
+from tianshou.data import Batch, PrioritizedReplayBuffer, ReplayBuffer, VectorReplayBuffer
 
 from benchmarks.data import STACK, Array, Frames, Steps
 from benchmarks.peers import base
+from benchmarks.priorities import ALPHA, BETA
 
 PACKAGES = ("tianshou", "torch", "numpy")
 COLUMNS = ("obs", "act", "rew", "obs_next", "terminated", "truncated", "done")
@@ -68,6 +69,30 @@ class NStepRing(Ring):
         return found | {"reward": batch.returns.numpy()}
 
 
+class PrioritizedRing(Ring, base.PrioritizedRing):
+    """Reads weights with the batch; its tree is compiled by numba at the first call."""
+
+    def fill(self, data: Steps | Frames) -> None:
+        """Move the rows of a plain buffer, which can take them whole, into the prioritized one."""
+        buffer = self.buffer
+        super().fill(data)
+        plain = self.buffer
+        if plain is not buffer:
+            buffer.set_batch(plain._meta)  # noqa: SLF001 - `from_data` cannot make a prioritized one
+            buffer._size, buffer.last_index = len(data), plain.last_index  # noqa: SLF001
+            buffer.init_weight(np.arange(len(data)))
+            self.buffer = buffer
+
+    def numpy(self, count: int) -> dict[str, Array]:
+        batch, at = self.buffer.sample(count)
+        found = {"obs": batch.obs, "action": batch.act, "reward": batch.rew, "next_obs": batch.obs_next}
+        found |= {"terminated": batch.terminated, "truncated": batch.truncated}
+        return found | {"at": at, "weights": batch.weight}
+
+    def update(self, at: Array, priorities: Array) -> None:
+        self.buffer.update_weight(at, priorities)
+
+
 def ring(capacity: int, streams: int = 1) -> Ring:
     return Ring(ReplayBuffer(capacity) if streams == 1 else VectorReplayBuffer(capacity, streams))
 
@@ -84,3 +109,7 @@ def frames(capacity: int) -> Ring:
 def lean_frames(capacity: int) -> Ring:
     """One frame a step, the next observation read from the step that follows."""
     return Ring(ReplayBuffer(capacity, stack_num=STACK, save_only_last_obs=True, ignore_obs_next=True))
+
+
+def per(capacity: int) -> base.PrioritizedRing:
+    return PrioritizedRing(PrioritizedReplayBuffer(capacity, ALPHA, BETA))

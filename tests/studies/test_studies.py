@@ -87,7 +87,7 @@ def test_oracle_learns_the_cliffwalk_first(cliffwalk, values):
 
 def test_gain_is_not_there_without_priorities(monkeypatch):
     """With all priorities equal, proportional replay needs about as many updates as uniform replay."""
-    flat = blind_cliffwalk.prioritized(lambda: blind_cliffwalk.Prioritized(alpha=0, beta=0))
+    flat = blind_cliffwalk.prioritized(lambda: blind_cliffwalk.rf.Prioritized(alpha=0, beta=0))
     monkeypatch.setitem(blind_cliffwalk.WAYS, "flat", flat)
     counts = {
         way: [blind_cliffwalk.updates(way, "tabular", 7, seed) for seed in range(3)] for way in ("uniform", "flat")
