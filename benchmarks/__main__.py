@@ -30,6 +30,7 @@ def main(
     cpu: Annotated[int, typer.Option(help="The one CPU that all workers are pinned to.")] = 1,
     capacity: Annotated[int, typer.Option(help="Transitions in the rings of small steps.")] = 1_000_000,
     frames: Annotated[int, typer.Option(min=2000, help="Transitions in the rings of Atari frames.")] = 50_000,
+    screens: Annotated[int, typer.Option(min=2000, help="Steps with colour frames in `sequences`.")] = 100_000,
     json: Annotated[Path | None, typer.Option(help="Also write every figure here.")] = None,
 ) -> None:
     """Measure ringfence beside other replay buffers, all in one run, after checking what each of them returns."""
@@ -43,11 +44,12 @@ def main(
     console.width = max(console.width, WIDTH)
     with Console(stderr=True).status("") as status:
         for work in works or list(WORKS):
-            found = measure(work, chosen, Size(capacity, frames), rounds, cpu, seconds, status.update)
+            found = measure(work, chosen, Size(capacity, frames, screens=screens), rounds, cpu, seconds, status.update)
             show(console, work, found)
             results += found
     if json:
-        save(json, {"rounds": rounds, "seconds": seconds, "capacity": capacity, "frames": frames}, results)
+        sizes = {"capacity": capacity, "frames": frames, "screens": screens}
+        save(json, {"rounds": rounds, "seconds": seconds} | sizes, results)
 
 
 if __name__ == "__main__":

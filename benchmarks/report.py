@@ -24,7 +24,11 @@ def show(console: Console, work: str, results: Sequence[Result]) -> None:
     console.print(f"[bold]{work}[/]: {WORKS[work].__doc__}", highlight=False)
     good = [result for result in results if not result.ready.failed]
     if good:
-        console.print(timed(good) if any(result.times for result in good) else weighed(good))
+        if work == "scaling":
+            table = scaled(good[0])
+        else:
+            table = timed(good) if any(result.times for result in good) else weighed(good)
+        console.print(table)
     for result in results:
         found = result.ready.verdict
         for label, lines in (("[red]wrong[/]", found.wrong), ("note", found.notes)):
@@ -42,6 +46,20 @@ def timed(results: Sequence[Result]) -> Table:
         for cells in rows(case, results):
             table.add_row(*cells)
         table.add_section()
+    return table
+
+
+def scaled(result: Result) -> Table:
+    """Lay out nanoseconds a row, median (min-max): draws and batches below, ring sizes across."""
+    cases = {case: case.replace(" of", ",").split(", ") for case in result.ready.cases}
+    sizes = list(dict.fromkeys(capacity for _, _, capacity in cases.values()))
+    table = blank("draw", "batch", *(f"{int(capacity):,} rows" for capacity in sizes), left=1)
+    cells: dict[tuple[str, str], list[str]] = {}
+    for case, (draw, count, _) in cases.items():
+        each = [1000 * micros / int(count) for micros in result.times[case]]
+        cells.setdefault((draw, count), []).append(f"{median(each):.0f} ({min(each):.0f}-{max(each):.0f})")
+    for (draw, count), across in cells.items():
+        table.add_row(draw, count, *across, end_section=int(count) == 4096)
     return table
 
 

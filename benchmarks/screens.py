@@ -16,11 +16,10 @@ PATTERNS = 251
 
 @dataclass
 class Screens:
-    """Steps with a frame each; frames are made when asked for. The reward is the row id, and the ends alternate."""
+    """Steps with a frame each, made when asked for. The reward is the row id, and the kinds of end alternate."""
 
     count: int
     episode: int = 1000
-    window: int = 1
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(0)
@@ -33,7 +32,7 @@ class Screens:
     def frames(self, ids: Array, final: bool = False) -> Array:
         """Return the frames of rows, or those seen after them where they end an episode; no two are the same."""
         ids = np.asarray(ids)
-        found: Array = self.patterns[ids % PATTERNS]
+        found: Array = np.take(self.patterns, ids % PATTERNS, axis=0)  # a copy, of a single one too
         found[..., 0, 0, :] = ids[..., None] >> np.array([0, 8, 16]) & 255
         found[..., 0, 1, 0] = final
         return found
@@ -60,18 +59,18 @@ class Screens:
             obs = self.frames(np.int64(i + 1)) if ended else next_obs
 
 
-def check_windows(windows: Verdict, batches: Iterator[dict[str, Array]], truth: Screens, held: int) -> None:
+def check_windows(verdict: Verdict, batches: Iterator[dict[str, Array]], truth: Screens, held: int) -> None:
     """Hold that each window is consecutive rows as they were put in; note how many cross an episode's end.
 
-    Crossing is no fault by itself: a learner can be told where to reset. Old are rows that came before the `held` last
-    and the episode that may be open.
+    Crossing is no fault by itself: a learner can be told where to reset. The ring may hold the `held` last rows, and as
+    many more as an open episode can have that is kept elsewhere.
     """
     drawn = crossing = 0
     before: dict[str, Array] = {}
     for batch in batches:
         faults = apart(batch, before)
         before = batch
-        ids = np.rint(batch["reward"].reshape(len(batch["obs"]), LENGTH)).astype(np.int64)
+        ids = np.rint(batch["reward"].reshape(-1, LENGTH)).astype(np.int64)
         if (np.diff(ids, axis=1) != 1).any():
             faults.append("draws windows with a gap")
         if ids.min() < len(truth) - held - truth.episode or ids.max() >= len(truth):
@@ -86,6 +85,6 @@ def check_windows(windows: Verdict, batches: Iterator[dict[str, Array]], truth: 
             same = batch[name].reshape(expected.shape) == expected
             wrong = ~same.reshape(len(expected), -1).all(axis=1)
             bad[name] = np.bincount(places[wrong], minlength=len(PLACES))
-        windows.merge(Verdict(np.bincount(places, minlength=len(PLACES)), bad, faults))
+        verdict.merge(Verdict(np.bincount(places, minlength=len(PLACES)), bad, faults))
     if crossing:
-        windows.notes.append(f"{crossing} of {drawn} windows of {len(truth):,} steps cross an episode's end")
+        verdict.notes.append(f"{crossing} of {drawn} windows of {len(truth):,} steps cross an episode's end")

@@ -1,16 +1,21 @@
 """What one worker does for each workload: build, check a small ring, fill a big one, hand out what to time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, islice
 from time import perf_counter
+from typing import Any
+
+import numpy as np
 
 from benchmarks.checks import Verdict, check
 from benchmarks.data import Frames, Steps
 from benchmarks.meter import Timer, calls, forever, made, resident, stream
-from benchmarks.peers import builder
+from benchmarks.peers import Unsupported, builder
 from benchmarks.peers.base import Ring
+from benchmarks.priorities import Trip, faults, some
+from benchmarks.screens import WINDOWS, Screens, check_windows
 
 STREAMS = 64
 BATCHES = (32, 256, 1024, 4096)
@@ -32,6 +37,10 @@ class Size:
     recorded: bool = True
     """Real frames; or else random ones."""
     torch: bool = True
+    screens: int = 100_000
+    """Steps of `sequences`."""
+    rings: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)
+    """Capacities of `scaling`."""
 
 
 @dataclass
@@ -99,6 +108,54 @@ def atari(peer: str, size: Size) -> Bench:
     return bench
 
 
+def per(peer: str, size: Size) -> Bench:
+    """Draw by priority from a full ring, every field and the weights, update the whole batch, and add one step."""
+    bench, ring, data = full(peer, size, kind="per")
+    rows = cycle(list(data.rows(min(2000, len(data)))))
+    bench.verdict.faults += faults(ring, data, rows, turns=50)
+    ring.assign(some(np.random.default_rng(3), len(data)))
+    trip = Trip(ring, rows)
+    for count in (256, 32, 1024, 4096):
+        bench.cases[f"{count} trip"] = calls(trip.of(count))
+    return bench
+
+
+def sequences(peer: str, size: Size) -> Bench:
+    """Draw 16 windows of 64 consecutive steps with 64 x 64 colour frames, from episodes of 1000 steps."""
+    build, bench = builder(peer, "windows"), Bench(Verdict())
+    small = Screens(SMALL * 5 // 2, episode=97)
+    ring = build(SMALL)
+    for row in small.rows():
+        ring.add(*row)
+    check_windows(bench.verdict, (ring.numpy(WINDOWS) for _ in range(40)), small, SMALL)
+    data = Screens(size.screens)
+    ring = build(len(data))
+    ring.fill_screens(data)
+    check_windows(bench.verdict, (ring.numpy(WINDOWS) for _ in range(40)), data, len(data))
+    bench.cases["16 x 64 numpy"] = calls(ring.numpy, WINDOWS)
+    return bench
+
+
+def scaling(peer: str, size: Size) -> Bench:
+    """Draw from full rings of growing size, ours alone: nanoseconds a drawn row, every field read."""
+    if peer != "ringfence":
+        raise Unsupported(f"{peer} has no scaling")
+    from benchmarks.peers.ringfence import views
+
+    bench = Bench(Verdict())
+    for capacity in size.rings:
+        data = Steps.generate(min(capacity // STREAMS, 2000), STREAMS)
+        rings = views(capacity // STREAMS * STREAMS, STREAMS, n=N_STEP, gamma=GAMMA)
+        for tick in islice(forever(data.ticks), capacity // STREAMS):
+            rings["uniform"].extend(*tick)
+        rings["prioritized"].assign(some(np.random.default_rng(3), capacity // STREAMS * STREAMS))
+        for name, ring in rings.items():
+            truth = replace(data, window=N_STEP, gamma=GAMMA) if name == "3-step" else data
+            bench.verdict.merge(check(ring.numpy, truth, range(len(data)), 256, times=5))
+            bench.cases |= {f"{name}, {count} of {capacity}": calls(ring.numpy, count) for count in BATCHES}
+    return bench
+
+
 def memory(peer: str, size: Size) -> Bench:
     """Weigh a ring over its life: resident memory beyond the bytes of its arrays (negative: not committed yet)."""
     build = builder(peer, "ring")
@@ -122,9 +179,9 @@ def memory(peer: str, size: Size) -> Bench:
     return bench
 
 
-def full(peer: str, size: Size, streams: int = 1) -> tuple[Bench, Ring, Steps]:
-    """Return a full ring with the steps in it, checked, after a small one of its kind was."""
-    build = builder(peer, "ring")
+def full(peer: str, size: Size, streams: int = 1, kind: str = "ring") -> tuple[Bench, Any, Steps]:
+    """Return a full ring of a kind with the steps in it, checked, after a small one was."""
+    build = builder(peer, kind)
     few = min(streams, 8)
     lap = Steps.generate(SMALL * 5 // 2 // few, few, episode=97, closed=False)
     bench = Bench(wrapped(build(SMALL, few), lap))
@@ -151,6 +208,9 @@ WORKS: dict[str, Callable[[str, Size], Bench]] = {
     "add64": add64,
     "sample": sample,
     "nstep": nstep,
+    "per": per,
+    "sequences": sequences,
     "atari": atari,
     "memory": memory,
+    "scaling": scaling,
 }

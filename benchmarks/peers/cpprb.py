@@ -73,11 +73,12 @@ class FrameRing(EpisodeRing):
 
 
 class PrioritizedRing(Ring, base.PrioritizedRing):
-    """Adds 1e-4 to each priority."""
+    """Copies the weights and indices: the next draw would overwrite them."""
 
     def numpy(self, count: int) -> dict[str, Array]:
         batch: dict[str, Array] = self.buffer.sample(count, beta=BETA)
-        batch["terminated"], batch["at"] = batch.pop("done"), batch.pop("indexes")
+        batch["terminated"], batch["at"] = batch.pop("done"), batch.pop("indexes").copy()
+        batch["weights"] = batch["weights"].copy()
         return batch
 
     def update(self, at: Array, priorities: Array) -> None:
@@ -98,5 +99,5 @@ def frames(capacity: int) -> Ring:
     return FrameRing(ReplayBuffer(capacity, SCREEN | FLAGS, next_of="obs", stack_compress="obs"), 0)
 
 
-def per(capacity: int) -> base.PrioritizedRing:
+def per(capacity: int, _streams: int = 1) -> base.PrioritizedRing:
     return PrioritizedRing(PrioritizedReplayBuffer(capacity, CONTROL | FLAGS, alpha=ALPHA), 0)

@@ -10,6 +10,7 @@ from benchmarks.data import ACTION, FRAME, OBS, STACK, Array
 from benchmarks.peers import base
 from benchmarks.priorities import ALPHA, BETA
 from benchmarks.screens import FIELDS, LENGTH, SCREEN
+from ringfence.kernels import load
 
 PACKAGES = ("ringfence", "numpy")
 
@@ -85,12 +86,26 @@ def frames(capacity: int) -> Ring:
     return Ring(replay, replay)
 
 
-def per(capacity: int) -> base.PrioritizedRing:
-    replay = steps(capacity)
+def per(capacity: int, streams: int = 1) -> base.PrioritizedRing:
+    replay = steps(capacity, streams)
     return PrioritizedRing(replay, replay.transitions(draw=rf.Prioritized(ALPHA, BETA)))
 
 
-pure_per = per
+def pure_per(capacity: int, streams: int = 1) -> base.PrioritizedRing:
+    """Build the same, but refuse to where the compiled loops would run."""
+    if load.native is not None:
+        raise RuntimeError("RINGFENCE_PURE=1 must be in the environment before ringfence is imported")
+    return per(capacity, streams)
+
+
+def views(capacity: int, streams: int, n: int, gamma: float) -> dict[str, Ring]:
+    """Look at one ring in three ways."""
+    replay = steps(capacity, streams)
+    return {
+        "uniform": Ring(replay, replay),
+        "prioritized": PrioritizedRing(replay, replay.transitions(draw=rf.Prioritized(ALPHA, BETA))),
+        "3-step": NStepRing(replay, replay.transitions(n_step=n, gamma=gamma)),
+    }
 
 
 def windows(capacity: int) -> base.WindowRing:

@@ -1,5 +1,5 @@
 # ruff: noqa: D102, D103 - base.py and works.py say what each of these does
-"""sheeprl: ReplayBuffer, SequentialReplayBuffer and EpisodeBuffer. Everything has leading axes of time and environment."""
+"""sheeprl: ReplayBuffer, SequentialReplayBuffer and EpisodeBuffer. Rows have leading axes of time and environment."""
 
 import warnings
 from typing import Any

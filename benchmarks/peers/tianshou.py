@@ -111,5 +111,5 @@ def lean_frames(capacity: int) -> Ring:
     return Ring(ReplayBuffer(capacity, stack_num=STACK, save_only_last_obs=True, ignore_obs_next=True))
 
 
-def per(capacity: int) -> base.PrioritizedRing:
+def per(capacity: int, _streams: int = 1) -> base.PrioritizedRing:
     return PrioritizedRing(PrioritizedReplayBuffer(capacity, ALPHA, BETA))

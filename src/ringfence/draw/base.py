@@ -62,7 +62,7 @@ class Updatable(Protocol):
     """A draw whose choices depend on priorities."""
 
     def update(self, anchors: Anchors, priorities: NDArray[np.float64]) -> int:
-        """Take new priorities, of steps that may be gone; give how many were applied.
+        """Take new priorities, of steps that may be gone or never were, whatever an id named; give how many applied.
 
         Raises:
             ValueError: A priority is negative, NaN or infinite; none was taken.

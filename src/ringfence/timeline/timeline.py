@@ -118,16 +118,12 @@ class Timeline:
         """Give the steps that ids of this ring name."""
         return Anchors(None, ids) if self.streams == 1 else Anchors(ids >> TIME_BITS, ids & TIME_MASK)
 
-    def ours(self, ids: Ints) -> NDArray[np.bool_]:
-        """Tell which ids name a stream of this ring."""
-        streams = ids >> TIME_BITS
-        return (streams >= 0) & (streams < self.streams)
-
     def holds(self, ids: Ints) -> NDArray[np.bool_]:
         """Tell which ids name a step that is still held."""
         look = self.look()
-        known, times = self.ours(ids), ids & TIME_MASK
-        streams = np.where(known, ids >> TIME_BITS, 0)
+        streams, times = ids >> TIME_BITS, ids & TIME_MASK
+        known = (streams >= 0) & (streams < self.streams)
+        streams = np.where(known, streams, 0)
         held: NDArray[np.bool_] = (
             known & (times >= np.asarray(look.tails)[streams]) & (times < np.asarray(look.heads)[streams])
         )

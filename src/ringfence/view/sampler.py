@@ -89,10 +89,7 @@ class Sampler:
         names, values = np.asarray(ids, np.int64), np.asarray(priorities, np.float64)
         if names.ndim != 1 or values.shape != names.shape:
             raise ValueError(f"priorities: expected one for each of {names.shape} ids, got shape {values.shape}")
-        ours = self._timeline.ours(names)
-        everyone = bool(ours.all())
-        anchors = self._timeline.anchors(names if everyone else names[ours])
-        applied = int(update(anchors, values if everyone else values[ours]))
+        applied = int(update(self._timeline.anchors(names), values))
         return Updated(applied, len(names) - applied)
 
     def stats(self) -> dict[str, Any]:
