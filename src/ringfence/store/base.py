@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema import Layout
+from ringfence.schema.layout import Place
 
 MIRROR = (
     8  # rows at each ring's end that repeat its first ones, so that a step and what follows it are one run of bytes
@@ -60,31 +62,40 @@ class Cost:
     note: str = ""
 
 
+Ints = NDArray[np.int64]
+Array = NDArray[Any]
+
+
 class Store(Protocol):
     """Keep rows of steps. One writer; any number of readers at the same time, in this process or in forked ones.
 
-    Nothing is checked here and nothing is refused: callers pass rows that exist and bytes of the right length.
+    Nothing is checked here and nothing is refused: callers pass rows that exist and bytes of the right length. A place
+    of a final observation is ``stream * finals + number``.
     """
 
     layout: Layout
     shape: RingShape
-    marks: NDArray[Any]
+    marks: Array
     """(3, streams) int64: head, floor and number of final observations of each stream; see ``timeline``."""
-    ages: NDArray[Any]
+    ages: Array
     """(streams * rows,) int32: steps since the episode's first."""
-    final_times: NDArray[Any]
+    ages_by_stream: Array
+    """The same, (streams, rows)."""
+    final_times: Array
     """(streams, finals) int64: the time of the last step of each ended episode."""
-    runs: NDArray[Any]
+    runs: Array
     """(streams,) int32: steps so far of the episode that each stream is in."""
-    numbers: NDArray[Any]
+    numbers: Array
     """(3, streams) int64, for the writer of many streams."""
-    staging: NDArray[Any]
+    staging: Array
     """(streams,) pairs of records, likewise."""
 
     @property
     def nbytes(self) -> int:
         """Bytes that the process pays."""
         ...
+
+    # -- one step
 
     def put(self, row: int, record: bytes) -> None:
         """Write a record, and what follows it: the successor's small observation."""
@@ -94,10 +105,72 @@ class Store(Protocol):
         """Read the small observation of a row."""
         ...
 
-    def gather(self, rows: NDArray[Any], spans: NDArray[Any], outs: tuple[NDArray[Any], ...], skip: int = 0) -> None:
+    def put_frame(self, column: int, row: int, frame: bytes) -> None:
+        """Write a big field."""
+        ...
+
+    def frame(self, column: int, row: int) -> bytes:
+        """Read a big field."""
+        ...
+
+    def put_final(self, stream: int, number: int, obs: bytes) -> None:
+        """Write a small final observation; big ones go to the column's row :meth:`final_row`."""
+        ...
+
+    def final_row(self, stream: int, number: int) -> int:
+        """Give the row of a column that holds a final observation; those of all places follow each other."""
+        ...
+
+    def mark_final(self, row: int, number: int) -> None:
+        """Note in a record that its successor is this final observation."""
+        ...
+
+    def mirror(self, stream: int) -> None:
+        """Make the rows behind a ring's end repeat its first ones."""
+        ...
+
+    def unmirror(self, stream: int) -> None:
+        """Bring a successor that was written behind a ring's end to the ring's first row."""
+        ...
+
+    # -- many steps
+
+    def put_many(self, rows: Ints, block: Array) -> None:
+        """Write pairs of records: each step's, and its successor's with the observation alone."""
+        ...
+
+    def put_level(self, slot: int, block: Array) -> None:
+        """Write pairs of records to the same slot of every stream."""
+        ...
+
+    def put_frames(self, column: int, rows: Ints, frames: Array) -> None:
+        """Write big fields; where a row is named twice, the last value counts."""
+        ...
+
+    def put_small(self, place: Place, rows: Ints, values: Array) -> None:
+        """Write one small field of these rows."""
+        ...
+
+    def waiting(self, rows: Ints) -> bytes:
+        """Read the small observations of these rows."""
+        ...
+
+    def waiting_level(self, slot: int) -> bytes:
+        """Read the small observations at the same slot of every stream."""
+        ...
+
+    def gather(self, rows: Ints, spans: Ints, outs: tuple[Array, ...], skip: int = 0) -> None:
         """Copy parts of the records of these rows, and of those that follow them, ``skip`` bytes into each."""
         ...
 
-    def frames(self, column: int, rows: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def nstep(self, rows: Ints, room: Ints, gammas: NDArray[np.float64]) -> tuple[Array, Ints, Ints]:
+        """Sum discounted rewards from these rows on; give returns, steps used, and the rows of the last of them."""
+        ...
+
+    def final_obs(self, places: Ints) -> Array:
+        """Copy small final observations."""
+        ...
+
+    def frames(self, column: int, rows: Ints, out: Array | None = None) -> Array:
         """Copy big fields, to ``out`` where it is given; rows may have any shape."""
         ...

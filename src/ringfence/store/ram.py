@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ringfence.kernels import Ring, gather, nstep
 from ringfence.schema import Layout
-from ringfence.schema.layout import FINAL
+from ringfence.schema.layout import FINAL, Place
 from ringfence.store.base import MIRROR, Cost, RingShape
 
 ALIGN = 64  # bytes; a cache line
@@ -120,6 +120,20 @@ class Ram:
     def put_many(self, rows: NDArray[np.int64], block: NDArray[Any]) -> None:
         """Write pairs of records: each step's, and its successor's with the observation alone."""
         self._pairs[rows] = block
+
+    def put_frames(self, column: int, rows: NDArray[np.int64], frames: NDArray[Any]) -> None:
+        """Write big fields; where a row is named twice, the last value counts."""
+        self.columns[column][rows] = frames
+
+    def put_small(self, place: Place, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
+        """Write one small field of these rows, and of those that repeat them."""
+        field = place.leaf.field
+        strides = (self._itemsize, *np.empty(field.shape, field.kept).strides)
+        shape = (len(self.records), *field.shape)
+        target = np.ndarray(shape, field.kept, self._map, self._records_at + place.offset, strides)
+        target[rows] = values
+        first = np.flatnonzero(rows % self.shape.rows < MIRROR)
+        target[rows[first] + self.shape.slots] = values[first]
 
     def put_level(self, slot: int, block: NDArray[Any]) -> None:
         """Write pairs of records to the same slot of every stream."""

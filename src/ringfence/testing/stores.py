@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ringfence.schema import Field, Layout, Schema
 from ringfence.schema.layout import FINAL
-from ringfence.store import RingShape
+from ringfence.store import RingShape, Store
 from ringfence.store.base import MIRROR
 
 SMALL = Schema(obs=Field((3,), np.int16), action=Field((2,), np.float32), extras={"flag": Field((), np.bool_)})
@@ -121,7 +121,7 @@ class Twins:
 class StoreContract:
     """Prove that a store gives back the bytes that were put, where they were put, and costs what it says."""
 
-    def make_store(self, layout: Layout, shape: RingShape) -> Any:
+    def make_store(self, layout: Layout, shape: RingShape) -> Store:
         """Make the store under test."""
         raise NotImplementedError
 

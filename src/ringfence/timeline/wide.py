@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ringfence.schema.layout import FINAL
 from ringfence.schema.rows import Rows
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.store.base import MIRROR
 from ringfence.timeline.timeline import TIME_BITS, Ints
 from ringfence.timeline.writer import LONGEST, Writer
@@ -26,7 +26,7 @@ Runs = NDArray[np.int32]
 class WideWriter:
     """Append one step to each of several streams. Its staging block lies in the store."""
 
-    def __init__(self, store: Ram, writer: Writer) -> None:
+    def __init__(self, store: Store, writer: Writer) -> None:
         layout, shape = store.layout, store.shape
         self._store, self._writer, self._layout = store, writer, layout
         self._slots, self._streams = shape.slots, shape.streams
@@ -161,13 +161,12 @@ class WideWriter:
         after = rows + np.where(slots + 1 < self._slots, 1, 1 - self._slots)
         first = runs == 0  # inside an episode the observation is there already, as the last step's successor
         for column, name, is_obs in self._columns:
-            target = self._store.columns[column]
             if is_obs:
                 if first.any():
-                    target[rows[first]] = steps[0][name][first]
-                target[after] = steps[1][name]
+                    self._store.put_frames(column, rows[first], steps[0][name][first])
+                self._store.put_frames(column, after, steps[1][name])
             else:
-                target[rows] = steps[0][name]
+                self._store.put_frames(column, rows, steps[0][name])
 
     def _close(self, who: Ints, heads: Ints, steps: Rows) -> Ints | None:
         """Keep the final observations of the episodes that ended; give which did."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ringfence.schema.check import Step
 from ringfence.schema.layout import FINAL, INSIDE
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.store.base import MIRROR
 from ringfence.timeline.timeline import TIME_BITS, Ints
 
@@ -22,7 +22,7 @@ LONGEST = 2**31 - 2  # steps; a longer episode is cut, since ages are int32
 class Writer:
     """Append steps to streams. What it remembers of them lies in the store."""
 
-    def __init__(self, store: Ram) -> None:
+    def __init__(self, store: Store) -> None:
         shape = store.shape
         self._store, self._shape = store, shape
         self._slots, self._rows = shape.slots, shape.rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Look, Timeline
 
 
@@ -16,7 +16,7 @@ class Episodes:
     An open episode ends, for now, with its newest step.
     """
 
-    def __init__(self, store: Ram, timeline: Timeline) -> None:
+    def __init__(self, store: Store, timeline: Timeline) -> None:
         self._timeline, self._streams, self._kept = timeline, store.shape.streams, store.shape.finals
         self._ends = store.final_times
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.layout import Place
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints
 
 Array = NDArray[Any]
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class Finals:
     """Find final observations, and put them where their steps' successors belong."""
 
-    def __init__(self, store: Ram) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._small = [place for place in store.layout.packed if place.leaf.role == "obs"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.field import Field
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.view.pool import SMALL, Pool
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class Part:
 class Gathering:
     """Copy the same parts of many records at once, each into a contiguous array of its own."""
 
-    def __init__(self, store: Ram, parts: list[Part]) -> None:
+    def __init__(self, store: Store, parts: list[Part]) -> None:
         self._store = store
         self._names = [part.name for part in parts]
         self._items = [(part.field.shape, part.field.kept) for part in parts]

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from ringfence.draw import Uniform
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Look, Timeline, Window
 from ringfence.view.episodes import Episodes
 
@@ -18,7 +18,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 class Goals:
     """Choose goals among held steps, each step that the strategy allows equally likely."""
 
-    def __init__(self, store: Ram, timeline: Timeline, strategy: Strategy, generator: np.random.Generator) -> None:
+    def __init__(self, store: Store, timeline: Timeline, strategy: Strategy, generator: np.random.Generator) -> None:
         self._strategy, self._random = strategy, generator
         self._episodes = Episodes(store, timeline)
         self._anywhere = Uniform()

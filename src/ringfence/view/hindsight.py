@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.draw import Draw, Drawn
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Look, Timeline
 from ringfence.view import transitions
 from ringfence.view.batch import Batch
@@ -61,7 +61,7 @@ class Hindsight:
 
     def __init__(
         self,
-        store: Ram,
+        store: Store,
         timeline: Timeline,
         draw: Draw,
         generator: np.random.Generator,

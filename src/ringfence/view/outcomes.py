@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ringfence.schema.field import Field
 from ringfence.schema.layout import FINAL
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Timeline
 from ringfence.view.finals import Finals, part
 from ringfence.view.gathering import Gathering, Part
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 class Outcomes:
     """Copy one field of the observations that steps led to, an episode's final one among them."""
 
-    def __init__(self, store: Ram, timeline: Timeline, name: str) -> None:
+    def __init__(self, store: Store, timeline: Timeline, name: str) -> None:
         """Read the observation's leaf of this name, which is not stacked."""
         layout = store.layout
         self._store, self._timeline, self._finals = store, timeline, Finals(store)
@@ -54,7 +54,7 @@ class Outcomes:
 class Extras:
     """Copy the declared extras of steps."""
 
-    def __init__(self, store: Ram, timeline: Timeline) -> None:
+    def __init__(self, store: Store, timeline: Timeline) -> None:
         layout = store.layout
         self._store, self._timeline = store, timeline
         self._fields = layout.schema.extras

@@ -11,7 +11,7 @@ from ringfence.draw import Draw, Drawn
 from ringfence.errors import NotEnoughData
 from ringfence.schema.field import Field
 from ringfence.schema.layout import Place
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Look, Timeline
 from ringfence.view.batch import Batch
 from ringfence.view.census import Census
@@ -37,7 +37,7 @@ class Sequences:
     adds: a batch that was overtaken is drawn again.
     """
 
-    def __init__(self, store: Ram, timeline: Timeline, draw: Draw, span: Span) -> None:
+    def __init__(self, store: Store, timeline: Timeline, draw: Draw, span: Span) -> None:
         """Serve the ring of a store; the draw is started by the caller, with :meth:`Span.window`."""
         self.time_major = span.time_major
         """Whether batches are (T, B, ...)."""

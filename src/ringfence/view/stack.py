@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.field import Field
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Timeline
 from ringfence.view.pool import Pool
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 class Stacker:
     """Gather the frames of one observation around steps."""
 
-    def __init__(self, store: Ram, timeline: Timeline, column: int, field: Field) -> None:
+    def __init__(self, store: Store, timeline: Timeline, column: int, field: Field) -> None:
         self._store, self._timeline, self._column = store, timeline, column
         self._zero = field.pad == "zero"
         self._back = (field.stack or 1) - 1

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.schema.field import Field
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Timeline
 from ringfence.view.grid import Grid
 from ringfence.view.pool import Pool
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 class Strip:
     """Gather the frames of one stacked observation along windows, of as many steps as a grid has."""
 
-    def __init__(self, store: Ram, timeline: Timeline, column: int, field: Field, grid: Grid) -> None:
+    def __init__(self, store: Store, timeline: Timeline, column: int, field: Field, grid: Grid) -> None:
         self._store, self._timeline, self._column, self._field = store, timeline, column, field
         self._back = (field.stack or 1) - 1
         self._grid = Grid(grid.steps + self._back, time_major=grid.time_major)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ringfence.draw import Draw, Drawn
 from ringfence.schema.field import Field
 from ringfence.schema.layout import INSIDE, Layout
-from ringfence.store import Ram
+from ringfence.store import Store
 from ringfence.timeline import Ints, Look, Timeline, Window
 from ringfence.view.batch import Batch, Recipe
 from ringfence.view.finals import Finals
@@ -57,7 +57,7 @@ class Transitions:
     adds: a batch that was overtaken is drawn again.
     """
 
-    def __init__(self, store: Ram, timeline: Timeline, draw: Draw, *, n_step: int = 1, gamma: float = 0.99) -> None:
+    def __init__(self, store: Store, timeline: Timeline, draw: Draw, *, n_step: int = 1, gamma: float = 0.99) -> None:
         """Serve the ring of a store; the draw is started by the caller, with :func:`window`."""
         layout = store.layout
         self._store, self._timeline, self._layout = store, timeline, layout

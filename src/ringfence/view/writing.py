@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ringfence.errors import SchemaError
 from ringfence.schema import cast
-from ringfence.store import Ram
-from ringfence.store.base import MIRROR
+from ringfence.store import Store
 from ringfence.timeline import Ints, Timeline
 
 Array = NDArray[Any]
@@ -28,10 +27,10 @@ class Written(NamedTuple):
 class Writing:
     """Write to extras by id."""
 
-    def __init__(self, store: Ram, timeline: Timeline) -> None:
+    def __init__(self, store: Store, timeline: Timeline) -> None:
         self._store, self._timeline = store, timeline
         self._fields = store.layout.schema.extras
-        self._columns = {leaf.name: store.columns[at] for at, leaf in enumerate(store.layout.columns)}
+        self._columns = {leaf.name: at for at, leaf in enumerate(store.layout.columns)}
 
     def write(self, ids: Any, extras: Mapping[str, Any]) -> Written:
         """Overwrite these extras of the steps that are held, and count those that are gone; ids of -1 name no step.
@@ -64,14 +63,6 @@ class Writing:
         """Write one extra of these rows; where a step has two, the last value counts."""
         column = self._columns.get(name)
         if column is not None:
-            column[rows] = values
-            return
-        field = self._fields[name]
-        records, place = self._store.records, self._store.layout.place(name)
-        strides = (records.itemsize, *np.empty(field.shape, field.kept).strides)
-        target = np.ndarray((len(records), *field.shape), field.kept, records, place.offset, strides)
-        target[rows] = values
-        # the rows behind a ring's end repeat its first ones
-        shape = self._store.shape
-        first = np.flatnonzero(rows % shape.rows < MIRROR)
-        target[rows[first] + shape.slots] = values[first]
+            self._store.put_frames(column, rows, values)
+        else:
+            self._store.put_small(self._store.layout.place(name), rows, values)
