@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ringfence.draw import Draw, Uniform
+from ringfence.draw import Draw, Seed, Uniform, child
 from ringfence.errors import SchemaError
 from ringfence.plan import EPISODE, Plan, plan
 from ringfence.schema import Layout, Schema
@@ -22,8 +22,6 @@ from ringfence.view.hindsight import Hindsight
 from ringfence.view.relabel import Relabel, Reward, Terminate
 from ringfence.view.sequences import Sequences
 from ringfence.view.span import Span
-
-Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 
 class Replay:
@@ -262,17 +260,13 @@ class Replay:
         n_step, gamma = _steps(n_step), _gamma(gamma)
         chosen = Uniform() if draw is None else draw
         self._start(chosen, transitions.window(self._store.layout))
-        return Hindsight(self._store, self._timeline, chosen, self._child(), relabel, n_step=n_step, gamma=gamma)
+        return Hindsight(
+            self._store, self._timeline, chosen, child(self._generator), relabel, n_step=n_step, gamma=gamma
+        )
 
     def _start(self, draw: Draw, window: Window) -> None:
         """Bind a draw to a view of this ring: the default view draws from the generator itself, others from a child."""
-        draw.start(self._timeline, window, self._child() if hasattr(self, "_default") else self._generator)
-
-    def _child(self) -> np.random.Generator:
-        try:
-            return self._generator.spawn(1)[0]
-        except TypeError:  # a generator that was not made from a SeedSequence
-            return np.random.default_rng(self._generator.integers(0, 2**63, 4))
+        draw.start(self._timeline, window, child(self._generator) if hasattr(self, "_default") else self._generator)
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringfence.draw import Drawn, Seed
+from ringfence.draw import Drawn, Seed, child
 from ringfence.errors import NotEnoughData, SchemaError
 from ringfence.limits import MemoryLimit, memory_limit
 from ringfence.plan import Plan
@@ -208,7 +208,7 @@ class Reservoir:
             )
         if isinstance(gamma, bool) or not 0 <= gamma <= 1:
             raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
-        return Kept(self._store, self._plain, self.capacity, float(gamma), _child(self._generator))
+        return Kept(self._store, self._plain, self.capacity, float(gamma), child(self._generator))
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is held now. Takes time in proportion to what is held."""
@@ -389,10 +389,3 @@ def _given(rows: Rows, name: str) -> NDArray[Any]:
     """Find what was given for a leaf, or for the successor of one."""
     values, successors = rows
     return values[name] if name in values else successors[name.removeprefix(successor(""))]
-
-
-def _child(generator: np.random.Generator) -> np.random.Generator:
-    try:
-        return generator.spawn(1)[0]
-    except TypeError:  # a generator that was not made from a SeedSequence
-        return np.random.default_rng(generator.integers(0, 2**63, 4))

@@ -1,6 +1,6 @@
 """Which steps to take."""
 
-from ringfence.draw.base import Bound, Draw, Drawn, Seed, Updatable
+from ringfence.draw.base import Bound, Draw, Drawn, Seed, Updatable, child
 from ringfence.draw.epochs import Epochs
 from ringfence.draw.fresh import Fresh
 from ringfence.draw.importance import linear
@@ -24,5 +24,6 @@ __all__ = [
     "Seed",
     "Uniform",
     "Updatable",
+    "child",
     "linear",
 ]

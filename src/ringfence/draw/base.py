@@ -12,6 +12,14 @@ from ringfence.timeline import Anchors, Look, Timeline, Window
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 
+def child(generator: np.random.Generator) -> np.random.Generator:
+    """Give a generator of its own that another one determines."""
+    try:
+        return generator.spawn(1)[0]
+    except TypeError:  # a generator that was not made from a SeedSequence
+        return np.random.default_rng(generator.integers(0, 2**63, 4))
+
+
 class Drawn(NamedTuple):
     """What a draw chose."""
 

@@ -17,6 +17,7 @@ from ringfence.schema.schema import Leaf, Schema
 BIG = 512  # bytes; from here on a field is copied faster from its own column than as part of a record
 FINAL = np.dtype(np.int32)
 INSIDE = FINAL.type(-1).tobytes()  # in place of the final observation's number while the episode goes on
+FINAL_FIELD = Field((), FINAL)
 FLAG = Field((), np.bool_)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringfence.schema.field import Field
-from ringfence.schema.layout import FINAL
+from ringfence.schema.layout import FINAL_FIELD
 from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Timeline
 from ringfence.view.finals import Finals, part
@@ -25,7 +24,7 @@ class Outcomes:
         """Read the observation's leaf of this name, which is not stacked."""
         layout = store.layout
         self._store, self._timeline, self._finals = store, timeline, Finals(store)
-        parts = [Part("final", Field((), FINAL), layout.final_offset)]
+        parts = [Part("final", FINAL_FIELD, layout.final_offset)]
         self._column = next((at for at, leaf in enumerate(layout.columns) if leaf.name == name), None)
         if self._column is None:
             self._place = layout.place(name)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ringfence.draw import Draw, Drawn
 from ringfence.errors import NotEnoughData
-from ringfence.schema.field import Field
-from ringfence.schema.layout import Place
+from ringfence.schema.layout import FINAL_FIELD, Place
 from ringfence.store import Store
 from ringfence.timeline import Anchors, Ints, Look, Timeline
 from ringfence.view.batch import Batch
@@ -27,7 +26,6 @@ from ringfence.view.unroll import Taken, Unroll
 from ringfence.view.writing import Writing, Written
 
 Array = NDArray[Any]
-FINAL_FIELD = Field((), np.int32)
 
 
 class Sequences:

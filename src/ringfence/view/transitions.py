@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ringfence.draw import Draw, Drawn
 from ringfence.schema.field import Field
-from ringfence.schema.layout import INSIDE, Layout
+from ringfence.schema.layout import FINAL_FIELD, INSIDE, Layout
 from ringfence.store import Store
 from ringfence.timeline import Ints, Look, Timeline, Window
 from ringfence.view.batch import Batch, Recipe
@@ -27,7 +27,6 @@ from ringfence.view.stack import Stacker
 
 Array = NDArray[Any]
 NEXT = "next_"
-FINAL_FIELD = Field((), np.int32)
 
 
 def window(layout: Layout) -> Window:
