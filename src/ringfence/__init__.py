@@ -7,10 +7,11 @@ from ringfence.plan import Plan, plan
 from ringfence.replay import Replay
 from ringfence.reservoir import Reservoir
 from ringfence.schema import Field, Schema
+from ringfence.version import VERSION
 from ringfence.view import Batch
 from ringfence.view.mixture import Mixture
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Batch",

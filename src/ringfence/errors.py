@@ -22,3 +22,11 @@ class MemoryPressure(RuntimeError):
 
 class CheckpointError(OSError):
     """Tell that a checkpoint is damaged, foreign or half written; nothing was loaded."""
+
+
+class ForeignCheckpoint(CheckpointError, SchemaError):
+    """Tell that a checkpoint is of another schema than was asked for; the text names the field."""
+
+
+class LargeCheckpoint(CheckpointError, BudgetExceeded):
+    """Tell that the ring of a checkpoint does not fit; the text holds the capacity that would."""

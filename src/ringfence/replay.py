@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.draw import Draw, Seed, Uniform, child
-from ringfence.errors import SchemaError
+from ringfence.errors import BudgetExceeded, LargeCheckpoint, SchemaError
 from ringfence.plan import EPISODE, Plan, plan
+from ringfence.saving import Ending, Keeper, Opened, Ring, Saved, Saving, Shape, generator_of
 from ringfence.schema import Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
 from ringfence.store import Ram
-from ringfence.timeline import Boundary, Ints, Timeline, WideWriter, Window, Writer
+from ringfence.timeline import Boundary, Ints, Timeline, WideWriter, Writer
 from ringfence.view import Batch, Transitions, transitions
 from ringfence.view.goals import Strategy
 from ringfence.view.hindsight import Hindsight
@@ -73,7 +75,9 @@ class Replay:
         self._check, self._rows_check = step_check(layout), RowsCheck(layout)
         self._streams = self.plan.streams
         self._generator = np.random.default_rng(seed)
-        self._default = self.transitions()
+        shape = Shape(self.capacity, self._streams, int(episode_length))
+        self._keeper = Keeper(Ring(self._store, self._timeline, self._writer), shape, self._generator)
+        self._default = self._transitions(Uniform(), 1, 0.99, self._generator)
 
     # -- writing
 
@@ -145,6 +149,24 @@ class Replay:
             rows = self._rows_check.rows(count, (obs, action, reward, next_obs, terminated, truncated), extras)
             return self._wide.append(who, rows) if count else np.zeros(0, np.int64)
 
+    def _record(
+        self,
+        obs: Any,
+        action: Any,
+        reward: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any = False,
+        stream: int = 0,
+        **extras: Any,
+    ) -> int:
+        """Add a transition that continues the stream's open episode, for those who learn of ``next_obs`` late.
+
+        Without ``next_obs``, ``obs`` stands in its place until the stream's next step brings it.
+        """
+        step = self._check(obs, action, reward, obs if next_obs is None else next_obs, terminated, truncated, extras)
+        return self._writer.follow(self._checked_stream(stream), step)
+
     def cut(self, stream: int | None = None) -> None:
         """End the open episode of a stream, or of all, where it stands: its environment was reset without an end.
 
@@ -153,6 +175,26 @@ class Replay:
         """
         for number in range(self._streams) if stream is None else [self._checked_stream(stream)]:
             self._writer.cut(number)
+
+    def drop(self, episodes: int, stream: int = 0) -> int:
+        """Drop the oldest held episodes of a stream, whole; give the number of transitions dropped.
+
+        Ids of dropped steps stay stale for ever.
+
+        Raises:
+            ValueError: ``episodes`` is no number of episodes, or more than are held.
+        """
+        lengths = self.episode_lengths(stream)
+        if (
+            isinstance(episodes, bool)
+            or not isinstance(episodes, int | np.integer)
+            or not 0 <= episodes <= len(lengths)
+        ):
+            raise ValueError(f"episodes: expected a number from 0 to the {len(lengths)} held, got {episodes!r}")
+        dropped = sum(lengths[:episodes])
+        if dropped:
+            self._writer.drop(int(stream), self._timeline.look().tail(int(stream)) + dropped)
+        return dropped
 
     def clear(self) -> None:
         """Drop every step. Ids given out before stay stale for ever."""
@@ -181,9 +223,13 @@ class Replay:
             gamma: Discount a step.
             draw: Which steps to take; uniform unless given.
         """
-        n_step, gamma = _steps(n_step), _gamma(gamma)
+        view = self._transitions(draw, transitions.steps(n_step), transitions.factor(gamma), child(self._generator))
+        self._keeper.views.add(view)
+        return view
+
+    def _transitions(self, draw: Draw | None, n_step: int, gamma: float, generator: np.random.Generator) -> Transitions:
         chosen = Uniform() if draw is None else draw
-        self._start(chosen, transitions.window(self._store.layout))
+        chosen.start(self._timeline, transitions.window(self._store.layout), generator)
         return Transitions(self._store, self._timeline, chosen, n_step=n_step, gamma=gamma)
 
     def sequences(
@@ -220,8 +266,10 @@ class Replay:
         """
         span = Span(length, burn_in, boundary, time_major, bootstrap, stride, state, gamma)
         chosen = Uniform() if draw is None else draw
-        self._start(chosen, span.window(self.schema))
-        return Sequences(self._store, self._timeline, chosen, span)
+        chosen.start(self._timeline, span.window(self.schema), child(self._generator))
+        view = Sequences(self._store, self._timeline, chosen, span)
+        self._keeper.views.add(view)
+        return view
 
     def hindsight(
         self,
@@ -257,20 +305,123 @@ class Replay:
         relabel = Relabel.of(
             self.schema, reward, strategy, ratio, k=k, achieved=achieved, desired=desired, terminate=terminate
         )
-        n_step, gamma = _steps(n_step), _gamma(gamma)
+        n_step, gamma = transitions.steps(n_step), transitions.factor(gamma)
         chosen = Uniform() if draw is None else draw
-        self._start(chosen, transitions.window(self._store.layout))
-        return Hindsight(
-            self._store, self._timeline, chosen, child(self._generator), relabel, n_step=n_step, gamma=gamma
-        )
-
-    def _start(self, draw: Draw, window: Window) -> None:
-        """Bind a draw to a view of this ring: the default view draws from the generator itself, others from a child."""
-        draw.start(self._timeline, window, child(self._generator) if hasattr(self, "_default") else self._generator)
+        chosen.start(self._timeline, transitions.window(self._store.layout), child(self._generator))
+        own = child(self._generator)
+        view = Hindsight(self._store, self._timeline, chosen, own, relabel, n_step=n_step, gamma=gamma)
+        self._keeper.views.add(view)
+        return view
 
     def holds(self, ids: Any) -> NDArray[np.bool_]:
         """Tell which ids name a transition that is still held."""
         return self._timeline.holds(np.asarray(ids, np.int64))
+
+    # -- saving
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        background: bool = False,
+        keep: int = 1,
+        compress: bool = False,
+        notes: Any = None,
+    ) -> Saved | Saving:
+        """Save everything to a directory: steps, open episodes, priorities, counts, generators.
+
+        A second save to the same directory writes only what changed. Takes a few megabytes of memory, whatever the size
+        of the ring. Killed at any instant, the last save that came to its end is the one that loads.
+
+        Views that are in use are saved with their draws. Other threads may add meanwhile. With ``background`` the save
+        is of the moment of the call; where adds overwrite old steps before these could be written, they are left out,
+        as the ring itself has done by then, and counted as ``lost``. Values that a view's ``write`` changes meanwhile
+        are saved as they were or as they are.
+
+        Args:
+            path: A directory of its own; it is made if need be.
+            background: Return at once, and write in a thread: ``wait()`` on what is given tells the end.
+            keep: How many saves to keep there, this one included.
+            compress: Squeeze files with zstandard.
+            notes: Numbers, text, lists, dicts and arrays to keep beside it, such as the step count of the training.
+
+        Raises:
+            CheckpointError: The directory holds something else, or the disk refuses. Saves that were there still load.
+            TypeError: ``notes`` hold something else.
+            ValueError: ``keep`` is no number of saves.
+        """
+        return self._keeper.save(path, background=background, keep=keep, compress=compress, notes=notes)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        store: Literal["ram"] = "ram",
+        capacity: float | str | None = None,
+        *,
+        budget: float | str | None = None,
+        save: int | None = None,
+        open: Ending = "continue",  # noqa: A002, the word for what an episode is
+        schema: Schema | None = None,
+    ) -> Replay:
+        """Bring a saved replay back, so that the next batches are those of a run that never stopped.
+
+        Views are made again as they were: each takes up where the one of its kind was left that was made first and has
+        not been taken up yet.
+
+        Args:
+            path: The directory.
+            store: Where the bytes shall live.
+            capacity: Another capacity than it had; the newest steps are kept.
+            budget: As of a new replay.
+            save: The number of an older save that was kept.
+            open: ``"continue"`` goes on with an open episode if the stream's next observation continues it;
+                ``"truncate"`` ends it here, as truncated, since the environment will be reset.
+            schema: Refuse a save of other steps.
+
+        Raises:
+            CheckpointError: The save is missing, damaged, or of another schema (then also a SchemaError), or its ring
+                does not fit (then also a BudgetExceeded).
+            ValueError: ``open`` is neither of the two.
+        """
+        if open not in ("continue", "truncate"):
+            raise ValueError(f'open: expected "continue" or "truncate", got {open!r}')
+        opened = Opened.at(path, save, schema)
+        body = opened.body
+        try:
+            replay = cls(
+                body.schema,
+                body.shape.capacity if capacity is None and budget is None else capacity,
+                budget=budget,
+                streams=body.shape.streams,
+                seed=generator_of(body.draws.get("generator")),
+                store=store,
+                episode_length=body.shape.episode_length,
+            )
+        except BudgetExceeded as error:
+            raise LargeCheckpoint(f"{error}; give load() a capacity or a budget") from error
+        replay._keeper.fill(opened, open)
+        return replay
+
+    @property
+    def notes(self) -> Any:
+        """What the save that this was loaded from was given as ``notes``."""
+        return self._keeper.notes
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copy everything into a dict of plain arrays and text, as large as the steps held."""
+        return self._keeper.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what :meth:`state_dict` gave, in place of all that is held. Arrays may be CPU tensors.
+
+        Views of this replay take their states too. Nobody may add or sample meanwhile.
+
+        Raises:
+            CheckpointError: The state is damaged, or of another schema, capacity or number of streams. Nothing was
+                changed.
+        """
+        self._keeper.load_state(self.schema, state)
 
     # -- figures
 
@@ -336,15 +487,3 @@ class Replay:
         if len(np.unique(who)) != len(who):
             raise SchemaError(f"streams: expected each stream at most once, got {who.tolist()}")
         return who.astype(np.int64)
-
-
-def _steps(n_step: Any) -> int:
-    if isinstance(n_step, bool) or not isinstance(n_step, int | np.integer) or n_step < 1:
-        raise ValueError(f"n_step: expected a whole number of at least 1, got {n_step!r}")
-    return int(n_step)
-
-
-def _gamma(gamma: Any) -> float:
-    if isinstance(gamma, bool) or not 0 <= gamma <= 1:
-        raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
-    return float(gamma)

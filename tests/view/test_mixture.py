@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ringfence import Batch, Field, NotEnoughData, Replay, Schema, SchemaError, Uniform
+from ringfence.draw import child
 from ringfence.view.mixture import Mixture
 from ringfence.view.sequences import Sequences
 from ringfence.view.span import Span
@@ -44,7 +45,7 @@ def filled(start, schema=SCHEMA, steps=30, **options):
 def sequences(replay, length, draw=None, **options):
     """Give a view of windows."""
     draw, span = draw or Uniform(), Span(length, **options)
-    replay._start(draw, span.window(replay.schema))
+    draw.start(replay._timeline, span.window(replay.schema), child(replay._generator))
     return Sequences(replay._store, replay._timeline, draw, span)
 
 

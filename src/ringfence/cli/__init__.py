@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from ringfence import __version__
 from ringfence.cli import plan, soak
 from ringfence.cli.refusal import Refusal
+from ringfence.version import VERSION
 
 __all__ = ["app", "main"]
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"ringfence {__version__}")
+        typer.echo(f"ringfence {VERSION}")
         raise typer.Exit
 
 

@@ -107,15 +107,26 @@ class Epochs:
         """Take them back.
 
         Raises:
-            ValueError: They are of a larger replay.
+            ValueError: They are of another ring.
         """
-        order = np.asarray(state["order"], np.int64)
-        if len(order) > len(self._order):
-            raise ValueError(
-                f"state: {len(order)} steps are left of its epoch, and this replay holds at most {len(self._order)}"
-            )
+        order, again = self._known(state["order"]), self._known(state["again"])
+        if len(np.unique(order)) != len(order):
+            raise ValueError("state: an epoch that holds a step twice")
+        if len(order) > len(self._order):  # of a larger ring
+            order = order[self._bound.timeline.holds(order)]
         self._bound.load(state)
         self._order[: len(order)] = order
         self._at, self._end = 0, len(order)
-        self._last, self._again = NONE, np.array(state["again"], np.int64)
+        self._last, self._again = NONE, again
         self._epochs, self._skipped = int(state["epochs"]), int(state["skipped"])
+
+    def _known(self, ids: Any) -> Ints:
+        """Give a copy of ids of steps that were added to this ring; ValueError if one never was."""
+        names, timeline = np.array(ids, np.int64), self._bound.timeline
+        anchors = timeline.anchors(names)
+        streams = np.zeros(len(names), np.int64) if anchors.streams is None else anchors.streams
+        if len(names) and (names.min() < 0 or streams.max() >= timeline.streams):
+            raise ValueError("state: its steps are of streams that this ring does not have")
+        if (anchors.times >= np.asarray(timeline.look().heads)[streams]).any():
+            raise ValueError("state: it has steps that this ring never held")
+        return names

@@ -178,10 +178,12 @@ class Fresh:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take them back; ValueError if they are of another number of streams."""
+        """Take them back; ValueError if they are of another number of streams, or of a ring that has gone further."""
         after = np.array(state["next"], np.int64)
         if after.shape != self._next.shape:
             raise ValueError(f"state: is of {after.size} stream(s), and there are {self._next.size}")
+        if (after < 0).any() or (after > np.asarray(self._timeline.look().heads)).any():
+            raise ValueError("state: it has drawn steps that this ring never held")
         self._inner.load(state["inner"])
         self._owed = float(state["owed"])
         self._next, self._given, self._missed = after, int(state["fresh"]), int(state["missed"])

@@ -233,8 +233,8 @@ class Mass:
         everything[places] = leaves
         self.tree.set_range(0, self.tree.size, everything)
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take back what :meth:`state` gave.
+    def load(self, state: dict[str, Any]) -> NDArray[np.bool_]:
+        """Take back what :meth:`state` gave, as far as its steps are still held; give which of them are.
 
         Raises:
             ValueError: It is of a ring of another shape, or of one that has gone further. Nothing was changed.
@@ -244,13 +244,21 @@ class Mass:
         look = self._timeline.look()
         fits = tails.shape == ends.shape == self._tails.shape and int((ends - tails).sum()) == len(leaves)
         fits = fits and bool(((tails >= 0) & (tails <= ends) & (ends <= look.heads)).all() and (leaves >= 0).all())
-        if not fits or (ends - tails > self._timeline.slots).any():
+        if not fits or not np.isfinite(leaves.sum()):
             raise ValueError(
                 f"priorities: the state of {len(leaves)} steps in {tails.size} stream(s) is not of this ring, which "
                 f"holds {look.total} in {self._timeline.streams}"
             )
-        self._tails, self._ends, self._marks = tails, ends, b""
-        self.replace(self.known(), leaves)
+        named = _spans(tails, ends)
+        now = np.asarray(look.tails)
+        held: NDArray[np.bool_] = named.times >= np.repeat(now, ends - tails)
+        self._tails, self._marks = np.maximum(tails, now), b""
+        self._ends = np.maximum(ends, self._tails)
+        self.replace(self.known(), leaves[held])
+        if self._window.before:
+            near = _spans(self._tails, np.minimum(self._tails + self._window.before, self._ends))
+            self._recheck(look, near._replace(streams=None) if self._timeline.streams == 1 else near)
+        return held
 
 
 def rows(timeline: Timeline) -> int:

@@ -173,13 +173,16 @@ class Ranked:
             ValueError: It is of a ring of another shape, or of one that has gone further. Nothing was changed.
         """
         priorities, order = (np.asarray(state[name], np.float64) for name in ("priorities", "order"))
-        if len(priorities) != len(state["leaves"]) or len(order) > len(self._order):
+        if len(priorities) != len(state["leaves"]) or len(order) > len(priorities):
             raise ValueError(f"ranks: {len(priorities)} priorities and {len(order)} ranks are not of one state")
         mass = self._serving()
-        mass.load(state)
+        held = mass.load(state)
         self._bound.load(state)
         self._priorities[:] = np.inf
-        self._priorities[mass.known()] = priorities
+        self._priorities[mass.known()] = priorities[held]
+        if len(order) > len(self._order):  # of a larger ring
+            self._sort(mass)
+            return
         self._sorted, self._updates = len(order), int(state["updates"])
         self._order[: self._sorted] = order
 

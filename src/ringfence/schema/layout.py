@@ -8,6 +8,7 @@ record and its successor's observation are one run of bytes: one write adds a st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,27 @@ class Layout:
     def place(self, name: str) -> Place:
         """Find a small leaf by name."""
         return next(place for place in self.packed if place.leaf.name == name)
+
+    @property
+    def record(self) -> np.dtype[Any]:
+        """The dtype of a record, with a name for each leaf; ``_final`` is the final observation's number."""
+        names = [place.leaf.name for place in self.packed] + ["_final"]
+        formats = [(place.leaf.field.kept, place.leaf.field.shape) for place in self.packed] + [(FINAL, ())]
+        offsets = [place.offset for place in self.packed] + [self.final_offset]
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.itemsize})
+
+    @property
+    def small_obs(self) -> np.dtype[Any]:
+        """The dtype of the part of a record that is observation."""
+        some = [place for place in self.packed if place.leaf.role == "obs"]
+        return np.dtype(
+            {
+                "names": [place.leaf.name for place in some],
+                "formats": [(place.leaf.field.kept, place.leaf.field.shape) for place in some],
+                "offsets": [place.offset for place in some],
+                "itemsize": self.obs_nbytes,
+            }
+        )
 
     @property
     def obs_columns(self) -> tuple[Leaf, ...]:

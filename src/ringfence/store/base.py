@@ -18,6 +18,7 @@ from ringfence.schema.layout import Place
 MIRROR = (
     8  # rows at each ring's end that repeat its first ones, so that a step and what follows it are one run of bytes
 )
+BLOCK = 1024  # rows whose later changes are counted together, for whoever saves only what changed
 SPARE = 2  # slots beyond the capacity: the newest step's successor, and the one that an add in progress is writing
 
 
@@ -90,6 +91,9 @@ class Store(Protocol):
     staging: Array
     """(streams,) pairs of records, likewise."""
 
+    touched: Array
+    """(ceil(rows / BLOCK),) uint32: how often steps of each so many rows were changed after they were added."""
+
     @property
     def nbytes(self) -> int:
         """Bytes that the process pays."""
@@ -149,6 +153,18 @@ class Store(Protocol):
 
     def put_small(self, place: Place, rows: Ints, values: Array) -> None:
         """Write one small field of these rows."""
+        ...
+
+    def records_at(self, rows: Ints) -> Array:
+        """Copy whole records, as void items."""
+        ...
+
+    def put_records(self, rows: Ints, records: Array) -> None:
+        """Write whole records; the mirror is the caller's matter."""
+        ...
+
+    def put_finals(self, places: Ints, obs: Array) -> None:
+        """Write small final observations."""
         ...
 
     def waiting(self, rows: Ints) -> bytes:

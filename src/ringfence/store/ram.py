@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ringfence.kernels import Ring, gather, nstep
 from ringfence.schema import Layout
 from ringfence.schema.layout import FINAL, Place
-from ringfence.store.base import MIRROR, Cost, RingShape
+from ringfence.store.base import BLOCK, MIRROR, Cost, RingShape
 
 ALIGN = 64  # bytes; a cache line
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE (Linux 5.14), which Python's mmap does not name yet
@@ -38,6 +38,7 @@ class Ram:
         }
         self.marks, self.ages, self.final_times = arrays["marks"], arrays["ages"], arrays["final times"]
         self.runs, self.numbers, self.staging = arrays["runs"], arrays["numbers"], arrays["staging"]
+        self.touched = arrays["touched"]
         self.records = arrays["records"]
         self._final_obs = arrays.get("final observations")
         self.columns = [arrays[COLUMN + leaf.name] for leaf in layout.columns]
@@ -125,6 +126,19 @@ class Ram:
         """Write big fields; where a row is named twice, the last value counts."""
         self.columns[column][rows] = frames
 
+    def records_at(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Copy whole records, as void items."""
+        return self.records.take(rows, mode="clip")
+
+    def put_records(self, rows: NDArray[np.int64], records: NDArray[Any]) -> None:
+        """Write whole records; the mirror is the caller's matter."""
+        self.records[rows] = records
+
+    def put_finals(self, places: NDArray[np.int64], obs: NDArray[Any]) -> None:
+        """Write small final observations."""
+        if self._final_obs is not None:
+            self._final_obs[places] = obs
+
     def put_small(self, place: Place, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Write one small field of these rows, and of those that repeat them."""
         field = place.leaf.field
@@ -145,8 +159,9 @@ class Ram:
 
     def waiting(self, rows: NDArray[np.int64]) -> bytes:
         """Read the small observations of these rows."""
-        records = self.records.take(rows, mode="clip")
-        return np.ndarray((len(rows),), self._obs_by_stream.dtype, records, 0, (self._itemsize,)).tobytes()
+        return np.ndarray(
+            (len(rows),), self._obs_by_stream.dtype, self.records_at(rows), 0, (self._itemsize,)
+        ).tobytes()
 
     def gather(
         self, rows: NDArray[np.int64], spans: NDArray[np.int64], outs: tuple[NDArray[Any], ...], skip: int = 0
@@ -206,6 +221,7 @@ NOTES = {
     "runs": "index: steps of the open episode of each stream",
     "numbers": "index: numbers of the streams, for extend",
     "staging": "one step of each stream, for extend",
+    "touched": "index: changes after the fact, for incremental saves",
     "ages": "index: steps since the episode's first",
     "final observations": "one for each ended episode",
 }
@@ -219,6 +235,7 @@ def _parts(layout: Layout, shape: RingShape) -> list[Part]:
         ("runs", np.dtype(np.int32), (shape.streams,)),
         ("numbers", np.dtype(np.int64), (3, shape.streams)),
         ("staging", np.dtype((np.void, 2 * layout.itemsize)), (shape.streams,)),
+        ("touched", np.dtype(np.uint32), (-(-rows // BLOCK),)),
         ("ages", np.dtype(np.int32), (rows,)),
         ("records", np.dtype((np.void, layout.itemsize)), (rows,)),
     ]

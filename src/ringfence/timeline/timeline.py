@@ -53,6 +53,10 @@ class Look(NamedTuple):
     total: int
     """Transitions held by all streams."""
 
+    def tail(self, stream: int) -> int:
+        """Give the time of a stream's oldest step."""
+        return int(self.tails[stream])
+
     def room(self, anchors: Anchors) -> Ints:
         """Count the steps held from each anchor on."""
         room: Ints = _of(self.heads, anchors) - anchors.times

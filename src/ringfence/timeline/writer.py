@@ -66,6 +66,20 @@ class Writer:
         heads[stream] = time + 1
         return stream << TIME_BITS | time
 
+    def follow(self, stream: int, step: Step) -> int:
+        """Add a checked step that continues the open episode, whatever successor waits there; give its id."""
+        if self._runs[stream]:
+            slot = self._heads[stream] % self._slots
+            row = stream * self._rows + slot
+            self._store.put(row, step[0])
+            self._put_frames(row, step[3], ())
+        return self.append(stream, step)
+
+    def drop(self, stream: int, time: int) -> None:
+        """Drop the steps before ``time``."""
+        marks = self._store.marks
+        marks[1, stream] = max(time, int(marks[1, stream]))
+
     def runs(self, streams: Ints | None) -> NDArray[np.int32]:
         """Give a copy of the steps so far of the episode that each stream is in."""
         return self._open.copy() if streams is None else self._open[streams]
@@ -85,6 +99,16 @@ class Writer:
             time = self._heads[stream]
             self.seal(stream, time, stream * self._rows + time % self._slots)
             self._runs[stream] = 0
+
+    def truncate(self, stream: int) -> None:
+        """End the open episode of a stream as truncated, if there is one."""
+        if self._runs[stream]:
+            place = self._store.layout.place("truncated")
+            row = stream * self._rows + (self._heads[stream] - 1) % self._slots
+            self._store.put_small(place, np.array([row]), np.array([True]))
+            self.cut(stream)
+            with self.lock:
+                self.breaks -= 1  # it has a flag now
 
     def clear(self) -> None:
         """Drop every step; time goes on, so that old ids stay stale."""

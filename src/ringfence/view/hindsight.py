@@ -116,6 +116,24 @@ class Hindsight:
         """Give the draw's figures for a log."""
         return self._sampler.stats()
 
+    @property
+    def kind(self) -> str:
+        """What a saved state must be of to be taken back."""
+        return f"hindsight over {self._n} step(s), drawn by {self._sampler.kind}"
+
+    def state(self) -> dict[str, Any]:
+        """Give all that the next batches depend on beside the ring, as plain numbers and arrays."""
+        return {"draw": self._sampler.state(), "generator": self._random.bit_generator.state}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` gave.
+
+        Raises:
+            ValueError: It is of another draw, or of another ring.
+        """
+        self._sampler.load(state["draw"])
+        self._random.bit_generator.state = state["generator"]
+
     def _take(self, look: Look, drawn: Drawn) -> Seen | None:
         """Copy all that a batch needs out of the ring, goals among it; None where they were overtaken."""
         taken = self._plain.take(look, drawn)

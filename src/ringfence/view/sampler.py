@@ -96,6 +96,19 @@ class Sampler:
         """Give the draw's figures."""
         return self._draw.stats()
 
+    def state(self) -> dict[str, Any]:
+        """Give the draw's state."""
+        return self._draw.state()
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take it back."""
+        self._draw.load(state)
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind of draw."""
+        return type(self._draw).__name__
+
 
 def probabilities(drawn: Drawn, count: Callable[[], int]) -> NDArray[np.float64]:
     """Give the probability of each anchor."""

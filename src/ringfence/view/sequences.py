@@ -145,6 +145,23 @@ class Sequences:
         """Give the draw's figures for a log."""
         return self._sampler.stats()
 
+    @property
+    def kind(self) -> str:
+        """What a saved state must be of to be taken back."""
+        return f"{self._span}, drawn by {self._sampler.kind}"
+
+    def state(self) -> dict[str, Any]:
+        """Give all that the next batches depend on beside the ring, as plain numbers and arrays."""
+        return self._sampler.state()
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` gave.
+
+        Raises:
+            ValueError: It is of another draw, or of another ring.
+        """
+        self._sampler.load(state)
+
     # -- reading
 
     def _take(self, look: Look, drawn: Drawn) -> Taken:

@@ -110,6 +110,23 @@ class Transitions:
         """Give the draw's figures for a log."""
         return self._sampler.stats()
 
+    @property
+    def kind(self) -> str:
+        """What a saved state must be of to be taken back."""
+        return f"transitions over {self._n} step(s), drawn by {self._sampler.kind}"
+
+    def state(self) -> dict[str, Any]:
+        """Give all that the next batches depend on beside the ring, as plain numbers and arrays."""
+        return self._sampler.state()
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`state` gave.
+
+        Raises:
+            ValueError: It is of another draw, or of another ring.
+        """
+        self._sampler.load(state)
+
     def take(self, look: Look, drawn: Drawn) -> Taken:
         """Copy all that a batch needs out of the ring."""
         timeline, anchors = self._timeline, drawn.anchors
@@ -228,3 +245,17 @@ def _discount(gamma: float, n_step: int) -> Recipe:
         return factors.take(goes_on.view(np.int8) if taken.steps is None else goes_on * taken.steps)
 
     return discount
+
+
+def steps(n_step: Any) -> int:
+    """Give the steps of a transition; ValueError if they are none."""
+    if isinstance(n_step, bool) or not isinstance(n_step, int | np.integer) or n_step < 1:
+        raise ValueError(f"n_step: expected a whole number of at least 1, got {n_step!r}")
+    return int(n_step)
+
+
+def factor(gamma: Any) -> float:
+    """Give the discount a step; ValueError if it is none."""
+    if isinstance(gamma, bool) or not 0 <= gamma <= 1:
+        raise ValueError(f"gamma: expected a number from 0 to 1, got {gamma!r}")
+    return float(gamma)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ringfence.errors import SchemaError
 from ringfence.schema import cast
 from ringfence.store import Store
+from ringfence.store.base import BLOCK
 from ringfence.timeline import Ints, Timeline
 
 Array = NDArray[Any]
@@ -50,6 +51,7 @@ class Writing:
         rows = self._timeline.rows(self._timeline.anchors(flat[held]))
         for name, value in values.items():
             self._put(name, rows, value.reshape(len(flat), *self._fields[name].shape)[held])
+        self._store.touched[rows // BLOCK] += 1
         applied = len(rows)
         return Written(applied, int(np.count_nonzero(flat != -1)) - applied)
 

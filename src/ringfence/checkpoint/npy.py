@@ -1,0 +1,236 @@
+"""Arrays as ``.npy`` files that any NumPy reads, written and read a block at a time.
+
+The header is written here, and on reading has to be, byte for byte, the one that is expected: nothing that stands in a
+file is interpreted. Checksums are CRC-32 (zlib) over the whole file as it lies on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringfence.checkpoint.system import BINARY, NO_LINK, Output, System
+from ringfence.checkpoint.tree import nbytes_of
+from ringfence.errors import CheckpointError
+
+PIECE = 1 << 20  # bytes read or written at once
+ALIGN = 64  # of the data, as NumPy itself does
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of a save, as the manifest lists it."""
+
+    name: str
+    nbytes: int
+    """Of the file on the disk."""
+    crc32: int
+
+    @property
+    def compressed(self) -> bool:
+        """Whether the file is a zstandard stream."""
+        return self.name.endswith(".zst")
+
+
+def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Give the bytes that stand before an array's data."""
+    descr = dtype.descr if dtype.names else dtype.str
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    version, encoding = ((1, 0), "latin1") if text.isascii() else ((3, 0), "utf8")
+    data = text.encode(encoding)
+    if version == (1, 0) and len(data) + ALIGN >= 1 << 16:
+        version = (2, 0)
+    width = 2 if version == (1, 0) else 4
+    start = 8 + width
+    padded = data + b" " * (-(start + len(data) + 1) % ALIGN) + b"\n"
+    return b"\x93NUMPY" + bytes(version) + len(padded).to_bytes(width, "little") + padded
+
+
+def write(system: System, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], blocks: Iterable[Array]) -> Entry:
+    """Write an array of which blocks along the first axis come one by one; a name with ``.zst`` is compressed."""
+    output = Output(system, path)
+    try:
+        crc = 0
+        for data in _squeezed(path, _pieces(dtype, shape, blocks)):
+            crc = zlib.crc32(data, crc)
+            output.write(data)
+        output.finish()
+    finally:
+        output.abandon()
+    return Entry(path.name, output.nbytes, crc)
+
+
+def _pieces(dtype: np.dtype[Any], shape: tuple[int, ...], blocks: Iterable[Array]) -> Iterator[bytes | memoryview]:
+    yield header(dtype, shape)
+    rows = 0
+    for block in blocks:
+        assert block.dtype == dtype
+        rows += len(block) if shape else 1
+        if block.nbytes:
+            yield np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
+    assert rows == (shape[0] if shape else 1)
+
+
+def _squeezed(path: Path, pieces: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    if path.suffix != ".zst":
+        yield from pieces
+        return
+    import zstandard
+
+    stream = zstandard.ZstdCompressor(level=1).compressobj()
+    for piece in pieces:
+        data = stream.compress(piece)
+        if data:
+            yield data
+    yield stream.flush()
+
+
+def read(folder: Path, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[Array]:
+    """Read an array in blocks of at most a megabyte, or of one row. The checksum is known after the last one.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, or holds another array.
+    """
+    row = nbytes_of(dtype, shape[1:])
+    expected = header(dtype, shape)
+    with opened(folder, entry) as file:
+        checked = _Checked(entry, file)
+        source = _Bytes(entry, checked.pieces(), len(expected) + nbytes_of(dtype, shape))
+        if source.take(len(expected)) != expected:
+            raise CheckpointError(f"{entry.name}: expected {shape} of {dtype}, got something else")
+        rows, most = shape[0] if shape else 1, max(1, PIECE // max(row, 1))
+        for start in range(0, rows, most) if row else ():
+            count = min(most, rows - start)
+            data = source.take(count * row)
+            yield np.frombuffer(data, dtype).reshape(count, *shape[1:])
+        source.end()
+        checked.end()
+
+
+def whole(folder: Path, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """Read an array at once, after checking that the file is large enough to be it.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, or holds another array.
+    """
+    if not entry.compressed and entry.nbytes != len(header(dtype, shape)) + nbytes_of(dtype, shape):
+        raise CheckpointError(f"{entry.name}: a file of {entry.nbytes} bytes does not hold {shape} of {dtype}")
+    blocks = list(read(folder, entry, dtype, shape))
+    return np.concatenate(blocks).reshape(shape) if blocks else np.zeros(shape, dtype)
+
+
+def verify(folder: Path, entry: Entry) -> None:
+    """Read a whole file and compare its checksum.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    with opened(folder, entry) as file:
+        checked = _Checked(entry, file)
+        for _ in checked.pieces():
+            pass
+        checked.end()
+
+
+def opened(folder: Path, entry: Entry) -> BinaryIO:
+    """Open a file of a save for reading, if it is a plain file of the size that it should have.
+
+    Raises:
+        CheckpointError: It is not.
+    """
+    file = plain(folder / entry.name)
+    size = os.fstat(file.fileno()).st_size
+    if size != entry.nbytes:
+        file.close()
+        raise CheckpointError(f"{entry.name}: expected {entry.nbytes} bytes, got {size}")
+    return file
+
+
+def plain(path: Path) -> BinaryIO:
+    """Open a file for reading, if it is a plain one: no link, no pipe that would be waited for.
+
+    Raises:
+        CheckpointError: It is not, or cannot be opened.
+    """
+    try:
+        regular = stat.S_ISREG(os.lstat(path).st_mode)
+        file = os.fdopen(os.open(path, os.O_RDONLY | NO_LINK | BINARY), "rb", buffering=0) if regular else None
+    except OSError as error:
+        raise CheckpointError(error.errno, f"{path.name}: cannot be read: {error.strerror}") from error
+    if file is None:
+        raise CheckpointError(f"{path.name}: is no plain file")
+    return file
+
+
+class _Checked:
+    """The pieces of a file, and its checksum."""
+
+    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+        self._entry, self._file, self._crc, self._done = entry, file, 0, 0
+
+    def pieces(self) -> Iterator[bytes]:
+        """Give all of the file."""
+        while True:
+            try:
+                data = self._file.read(PIECE)
+            except OSError as error:
+                raise CheckpointError(error.errno, f"{self._entry.name}: cannot be read: {error.strerror}") from error
+            if not data:
+                return
+            self._crc, self._done = zlib.crc32(data, self._crc), self._done + len(data)
+            yield data
+
+    def end(self) -> None:
+        """Compare the checksum."""
+        if self._crc != self._entry.crc32 or self._done != self._entry.nbytes:
+            raise CheckpointError(f"{self._entry.name}: is damaged: its checksum is {self._crc:08x}")
+
+
+class _Bytes:
+    """A stream of pieces, decompressed where need be, from which any number of bytes is taken."""
+
+    def __init__(self, entry: Entry, pieces: Iterator[bytes], nbytes: int) -> None:
+        self._name, self._left = entry.name, nbytes
+        self._pieces = self._expanded(pieces) if entry.compressed else pieces
+        self._rest = b""
+
+    def _expanded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        import zstandard
+
+        try:
+            stream = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+            for piece in pieces:
+                # a small input at a time: a hostile one grows a thousandfold
+                for start in range(0, len(piece), 4096):
+                    data = stream.decompress(piece[start : start + 4096])
+                    if data:
+                        yield data
+        except zstandard.ZstdError as error:
+            raise CheckpointError(f"{self._name}: is damaged: {error}") from error
+
+    def take(self, count: int) -> bytes:
+        """Give so many bytes."""
+        parts, missing = [], count
+        while missing:
+            if not self._rest:
+                self._rest = next(self._pieces, b"")
+                if not self._rest:
+                    raise CheckpointError(f"{self._name}: is damaged: it ends too early")
+            parts.append(self._rest[:missing])
+            self._rest = self._rest[missing:]
+            missing -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def end(self) -> None:
+        """Refuse what stands behind the array."""
+        if self._rest or next(self._pieces, b""):
+            raise CheckpointError(f"{self._name}: is damaged: it goes on behind its end")
