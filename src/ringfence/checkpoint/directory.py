@@ -34,8 +34,8 @@ class Directory:
     there are untouched, and the next one clears up.
     """
 
-    def __init__(self, path: str | os.PathLike[str], system: System = SYSTEM) -> None:
-        self.path, self._system = Path(path), system
+    def __init__(self, path: str | os.PathLike[str], system: System | None = None) -> None:
+        self.path, self._system = Path(path), SYSTEM if system is None else system
 
     # -- reading
 
@@ -81,10 +81,9 @@ class Directory:
     def _bytes(self, name: str) -> bytes:
         path = self.path / name
         with npy.plain(path) as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise CheckpointError(f"{name}: is larger than {LARGEST} bytes")
-        return data
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise CheckpointError(f"{name}: is larger than {LARGEST} bytes")
+            return file.readall()
 
     def blocks(self, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[Array]:
         """Read an array a block at a time; see :func:`ringfence.checkpoint.npy.read`."""

@@ -6,13 +6,14 @@ file is interpreted. Checksums are CRC-32 (zlib) over the whole file as it lies 
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def read(folder: Path, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...
     expected = header(dtype, shape)
     with opened(folder, entry) as file:
         checked = _Checked(entry, file)
-        source = _Bytes(entry, checked.pieces(), len(expected) + nbytes_of(dtype, shape))
+        source = _Bytes(entry, checked)
         if source.take(len(expected)) != expected:
             raise CheckpointError(f"{entry.name}: expected {shape} of {dtype}, got something else")
         rows, most = shape[0] if shape else 1, max(1, PIECE // max(row, 1))
@@ -135,13 +136,10 @@ def verify(folder: Path, entry: Entry) -> None:
         CheckpointError: The file is missing or damaged.
     """
     with opened(folder, entry) as file:
-        checked = _Checked(entry, file)
-        for _ in checked.pieces():
-            pass
-        checked.end()
+        _Checked(entry, file).end()
 
 
-def opened(folder: Path, entry: Entry) -> BinaryIO:
+def opened(folder: Path, entry: Entry) -> io.FileIO:
     """Open a file of a save for reading, if it is a plain file of the size that it should have.
 
     Raises:
@@ -155,7 +153,7 @@ def opened(folder: Path, entry: Entry) -> BinaryIO:
     return file
 
 
-def plain(path: Path) -> BinaryIO:
+def plain(path: Path) -> io.FileIO:
     """Open a file for reading, if it is a plain one: no link, no pipe that would be waited for.
 
     Raises:
@@ -163,7 +161,7 @@ def plain(path: Path) -> BinaryIO:
     """
     try:
         regular = stat.S_ISREG(os.lstat(path).st_mode)
-        file = os.fdopen(os.open(path, os.O_RDONLY | NO_LINK | BINARY), "rb", buffering=0) if regular else None
+        file = io.FileIO(os.open(path, os.O_RDONLY | NO_LINK | BINARY)) if regular else None
     except OSError as error:
         raise CheckpointError(error.errno, f"{path.name}: cannot be read: {error.strerror}") from error
     if file is None:
@@ -172,65 +170,61 @@ def plain(path: Path) -> BinaryIO:
 
 
 class _Checked:
-    """The pieces of a file, and its checksum."""
+    """The bytes of a file, and its checksum."""
 
-    def __init__(self, entry: Entry, file: BinaryIO) -> None:
+    def __init__(self, entry: Entry, file: io.FileIO) -> None:
         self._entry, self._file, self._crc, self._done = entry, file, 0, 0
 
-    def pieces(self) -> Iterator[bytes]:
-        """Give all of the file."""
-        while True:
-            try:
-                data = self._file.read(PIECE)
-            except OSError as error:
-                raise CheckpointError(error.errno, f"{self._entry.name}: cannot be read: {error.strerror}") from error
-            if not data:
-                return
-            self._crc, self._done = zlib.crc32(data, self._crc), self._done + len(data)
-            yield data
+    def read(self, count: int = PIECE) -> bytes:
+        """Give at most so many bytes; none at the end."""
+        try:
+            data = self._file.read(min(count, PIECE))
+        except OSError as error:
+            raise CheckpointError(error.errno, f"{self._entry.name}: cannot be read: {error.strerror}") from error
+        self._crc, self._done = zlib.crc32(data, self._crc), self._done + len(data)
+        return data
 
     def end(self) -> None:
-        """Compare the checksum."""
+        """Read what is left, and compare the checksum."""
+        while self.read():
+            pass
         if self._crc != self._entry.crc32 or self._done != self._entry.nbytes:
             raise CheckpointError(f"{self._entry.name}: is damaged: its checksum is {self._crc:08x}")
 
 
 class _Bytes:
-    """A stream of pieces, decompressed where need be, from which any number of bytes is taken."""
+    """The bytes of an array's file, decompressed where need be, never more at once than asked for."""
 
-    def __init__(self, entry: Entry, pieces: Iterator[bytes], nbytes: int) -> None:
-        self._name, self._left = entry.name, nbytes
-        self._pieces = self._expanded(pieces) if entry.compressed else pieces
-        self._rest = b""
+    def __init__(self, entry: Entry, checked: _Checked) -> None:
+        self._name = entry.name
+        self._stream: Any = checked
+        self._errors: tuple[type[Exception], ...] = ()
+        if entry.compressed:
+            import zstandard
 
-    def _expanded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        import zstandard
-
-        try:
-            stream = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-            for piece in pieces:
-                # a small input at a time: a hostile one grows a thousandfold
-                for start in range(0, len(piece), 4096):
-                    data = stream.decompress(piece[start : start + 4096])
-                    if data:
-                        yield data
-        except zstandard.ZstdError as error:
-            raise CheckpointError(f"{self._name}: is damaged: {error}") from error
+            # our own streams need half a megabyte of history; a hostile one does not get more
+            source: Any = checked  # has the read() that is needed
+            self._stream = zstandard.ZstdDecompressor(max_window_size=1 << 21).stream_reader(source, 1 << 16)
+            self._errors = (zstandard.ZstdError,)
 
     def take(self, count: int) -> bytes:
         """Give so many bytes."""
         parts, missing = [], count
         while missing:
-            if not self._rest:
-                self._rest = next(self._pieces, b"")
-                if not self._rest:
-                    raise CheckpointError(f"{self._name}: is damaged: it ends too early")
-            parts.append(self._rest[:missing])
-            self._rest = self._rest[missing:]
+            parts.append(self._read(missing))
             missing -= len(parts[-1])
+            if not parts[-1]:
+                raise CheckpointError(f"{self._name}: is damaged: it ends too early")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def end(self) -> None:
         """Refuse what stands behind the array."""
-        if self._rest or next(self._pieces, b""):
+        if self._read(1):
             raise CheckpointError(f"{self._name}: is damaged: it goes on behind its end")
+
+    def _read(self, count: int) -> bytes:
+        try:
+            data: bytes = self._stream.read(count)
+        except self._errors as error:
+            raise CheckpointError(f"{self._name}: is damaged: {error}") from error
+        return data

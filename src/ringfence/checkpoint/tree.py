@@ -114,6 +114,8 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     for size in shape:
         if size.__class__ is not int or not 0 <= size < MOST:
             raise CheckpointError(f"not a shape: {str(shape)[:60]}")
+    if math.prod(max(size, 1) for size in shape) >= MOST >> 10:  # NumPy refuses even an empty array of such sizes
+        raise CheckpointError(f"not a shape: {str(shape)[:60]}")
     return tuple(shape)
 
 

@@ -144,6 +144,8 @@ def _moment(content: Content, schema: Schema, streams: int) -> Moment:
         content.number("breaks", 0, 1 << 62),
         content.number("early", 0, 1 << 62),
     )
+    if (ages > tails).any():
+        raise CheckpointError(f"ages: expected no step older than its stream, got {ages.tolist()}")
     if (tails > heads).any() or (counts > ended).any():
         raise CheckpointError("tails: expected them not to be beyond heads, nor more final observations than ended")
     for stream, ends in enumerate(finals):

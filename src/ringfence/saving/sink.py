@@ -25,6 +25,8 @@ class Sink:
     def __init__(self, ring: Ring, moment: Moment) -> None:
         self._store, self._timeline, self._writer = ring
         self._moment, self._layout = moment, ring.store.layout
+        self._where = "newest"
+        """The file that is being read, for errors."""
 
     def fit(self) -> int:
         """Leave out the oldest steps that this ring has no room for; give how many."""
@@ -69,6 +71,7 @@ class Sink:
         Raises:
             CheckpointError: A record says otherwise than the marks where an episode ends.
         """
+        self._where = segment.files.get(part, part)
         for name, which, block in self._held(segment, part, blocks):
             self._write(name, which, block)
 
@@ -115,7 +118,9 @@ class Sink:
             places = ends.searchsorted(times[mine])
             known = ends.take(places, mode="clip") == times[mine] if len(ends) else np.zeros(len(places), np.bool_)
             if not np.array_equal(known, over[mine]):
-                raise CheckpointError(f"stream {stream}: its records end other episodes than its marks")
+                raise CheckpointError(
+                    f"{self._where}: is damaged: records of stream {stream} end other episodes than its marks"
+                )
             numbers = (self._moment.firsts[stream] + places) % self._store.shape.finals
             records["_final"][mine] = np.where(known, numbers, -1)
         return records

@@ -45,7 +45,7 @@ class Source:
 
     def overtaken(self, segment: Segment, moment: Moment) -> Ints:
         """Give, by stream, the oldest step whose bytes in a segment just read are surely those it was added with."""
-        now = np.asarray(self._timeline.look().tails)
+        now = np.minimum(self._timeline.look().tails, moment.heads)
         tails = moment.tails.copy()
         torn = (segment.steps[:, FIRST] < now[segment.steps[:, STREAM]]) & (
             segment.steps[:, FIRST] + segment.steps[:, COUNT] > tails[segment.steps[:, STREAM]]
