@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ringfence import BudgetExceeded, Field, MemoryLimit, NotEnoughData, Replay, Schema, SchemaError
+from ringfence import BudgetExceeded, CheckpointError, Field, MemoryLimit, NotEnoughData, Replay, Schema, SchemaError
 from ringfence.limits.rule import Rule
 from ringfence.reservoir import Reservoir, plan
 from ringfence.testing.machine import same
@@ -251,16 +251,46 @@ def test_equal_seeds_hold_and_draw_equally():
     assert free.transitions().ids().tolist() != one.transitions().ids().tolist()
 
 
-def test_generators_can_be_saved():
-    """After ``load`` the next choices are those that would have come, of two that hold the same."""
-    one, other = (Reservoir(PLAIN, 10, seed=seed) for seed in (5, 6))
-    for reservoir in (one, other):
-        numbered(reservoir, 10)
-    other.load(one.state())
-    for reservoir in (one, other):
-        numbered(reservoir, 50, start=10)
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_loaded_reservoir_goes_on_as_one_that_never_stopped(tmp_path, compress):
+    """What it holds, its next batches, and what it keeps of the steps to come are the same."""
+    one = Reservoir(WIDE, 16, seed=5)
+    for count in (0, 10, 50):
+        if count:
+            one.extend(**wide(np.arange(count), count))
+        one.save(tmp_path / "save", compress=compress, notes={"count": count})
+        other = Reservoir.load(tmp_path / "save")
 
-    assert one.sample(30).ids.tolist() == other.sample(30).ids.tolist()
+        assert other.notes == {"count": count}
+        assert other.stats() == one.stats()
+        if count:
+            for mine, theirs in zip(dict(one.sample(30)).values(), dict(other.sample(30)).values(), strict=True):
+                np.testing.assert_equal(mine, theirs)
+    for reservoir in (one, other):
+        reservoir.extend(**wide(np.arange(90), 90))
+
+    assert one.transitions().ids().tolist() == other.transitions().ids().tolist()
+
+
+def test_a_damaged_or_foreign_save_is_refused(tmp_path):
+    """A replay's save is no reservoir's, nor the other way round, and a flipped bit is found."""
+    Replay(PLAIN, 10).save(tmp_path / "replay")
+    reservoir = Reservoir(PLAIN, 10, seed=0)
+    numbered(reservoir, 30)
+    reservoir.save(tmp_path / "save")
+    with pytest.raises(CheckpointError, match="expected 'reservoir', got 'replay'"):
+        Reservoir.load(tmp_path / "replay")
+    with pytest.raises(CheckpointError, match="expected 'replay', got 'reservoir'"):
+        Replay.load(tmp_path / "save")
+    for path in (tmp_path / "save").glob("*.npy"):
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(CheckpointError, match=path.name):
+            Reservoir.load(tmp_path / "save")
+        data[-1] ^= 1
+        path.write_bytes(data)
+    assert len(Reservoir.load(tmp_path / "save")) == 10
 
 
 def test_figures_add_up():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringfence.draw import Drawn, Seed, child
-from ringfence.errors import NotEnoughData, SchemaError
+from ringfence.errors import BudgetExceeded, CheckpointError, LargeCheckpoint, NotEnoughData, SchemaError
 from ringfence.limits import MemoryLimit, memory_limit
 from ringfence.plan import Plan
+from ringfence.saving import Saved, arrays, generator_of
+from ringfence.saving.generator import state_of
 from ringfence.schema import Field, Layout, Leaf, Schema
 from ringfence.schema.check import Step, step_check
+from ringfence.schema.described import describe, described
 from ringfence.schema.layout import INSIDE, Place
 from ringfence.schema.rows import Rows, RowsCheck
 from ringfence.store import Ram, RingShape, cost
@@ -23,6 +27,7 @@ from ringfence.view.gathering import Gathering, Part
 from ringfence.view.pool import Pool
 from ringfence.view.transitions import Taken, recipes_of, successor
 
+KIND = "reservoir"
 ATTEMPTS = 1000  # batches in which a writer replaces a row while it is read
 NUMBER = Leaf("ids", Field((), np.int64), "extra")
 
@@ -65,6 +70,8 @@ class Reservoir:
         self._check, self._rows_check = step_check(self._plain), RowsCheck(self._plain)
         self._generator = np.random.default_rng(seed)
         self._default = self.transitions()
+        self.notes: Any = None
+        """What the save that this was loaded from was given as ``notes``."""
 
     # -- writing
 
@@ -214,6 +221,71 @@ class Reservoir:
         """Tell which ids name a transition that is held now. Takes time in proportion to what is held."""
         return np.isin(np.asarray(ids, np.int64), self._default.ids())
 
+    # -- saving
+
+    def save(self, path: str | PathLike[str], *, keep: int = 1, compress: bool = False, notes: Any = None) -> Saved:
+        """Save everything to a directory, whole each time, since any place may have changed.
+
+        Nobody may add meanwhile. Killed at any instant, the last save that came to its end is the one that loads.
+
+        Args:
+            path: A directory of its own; it is made if need be.
+            keep: How many saves to keep there, this one included.
+            compress: Squeeze files with zstandard.
+            notes: Numbers, text, lists, dicts and arrays to keep beside it.
+
+        Raises:
+            CheckpointError: The directory holds something else, or the disk refuses. Saves that were there still load.
+            TypeError: ``notes`` hold something else.
+        """
+        about = {
+            "schema": describe(self.schema),
+            "capacity": self.capacity,
+            "marks": self._store.marks[:2, 0].copy(),
+            "keep": state_of(self._generator),
+            "draw": state_of(self._default.random),
+            "notes": notes,
+        }
+        return arrays.save(path, KIND, about, self._parts(len(self)), keep=keep, compress=compress)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, save: int | None = None) -> Reservoir:
+        """Bring a saved reservoir back: the next choices, and the next batches, are those of one that never stopped.
+
+        Args:
+            path: The directory.
+            save: The number of an older save that was kept.
+
+        Raises:
+            CheckpointError: The save is missing or damaged, holds something else, or does not fit into memory.
+        """
+        found = arrays.Arrays(path, KIND, save)
+        about = found.about
+        marks = about.ints("marks", (2,))
+        try:
+            schema, capacity = described(about["schema"]), about.number("capacity", 1, 1 << 62)
+            made = cls(schema, capacity, seed=generator_of(about["keep"]))
+        except SchemaError as error:
+            raise CheckpointError(f"schema: {error}") from error
+        except BudgetExceeded as error:
+            raise LargeCheckpoint(str(error)) from error
+        made._default.random.bit_generator.state = generator_of(about["draw"]).bit_generator.state
+        held = int(marks[0] - marks[1])
+        if held < 0:
+            raise CheckpointError(f"marks: expected no more cleared than added, got {marks.tolist()}")
+        for name, part in made._parts(min(held, capacity)).items():
+            found.fill(name, part)
+        numbers = made._number[: min(held, capacity)]
+        if len(numbers) and (numbers.min() < marks[1] or numbers.max() >= marks[0]):
+            raise CheckpointError("arrays: ids that were never given out")
+        made._store.marks[:2, 0], made.notes = marks, about["notes"]
+        return made
+
+    def _parts(self, held: int) -> dict[str, NDArray[Any]]:
+        """Give what is held by name, in the memory where it lies."""
+        parts = {"records": self._store.records[:held].view(self._store.layout.record)}
+        return parts | {f"column {at}": column[:held] for at, column in enumerate(self._store.columns)}
+
     # -- figures
 
     def __len__(self) -> int:
@@ -240,15 +312,6 @@ class Reservoir:
             "added": added,
             "gone": added - cleared - size,
         }
-
-    def state(self) -> dict[str, Any]:
-        """Give the generators' states: what the next choices depend on beside what is held."""
-        return {"keep": self._generator.bit_generator.state, "draw": self._default.random.bit_generator.state}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Take them back."""
-        self._generator.bit_generator.state = state["keep"]
-        self._default.random.bit_generator.state = state["draw"]
 
     def __repr__(self) -> str:
         """Say how full it is."""

@@ -13,7 +13,7 @@ import pytest
 from tests.saving import book
 from tests.saving.book import FRAMED, SMALL, Filler
 
-from ringfence import CheckpointError, Replay, Reservoir
+from ringfence import CheckpointError, Replay
 
 PEAK = 8 << 20  # bytes that a refusal may take
 
@@ -339,9 +339,3 @@ def test_a_compressed_save_that_unpacks_to_more_than_it_says_is_refused(tmp_path
 
     rewrite(tmp_path / "save", fit)
     refused(tmp_path / "save", "goes on behind its end")
-
-
-def test_a_reservoirs_state_is_no_replays():
-    """What another class gave is refused by name."""
-    with pytest.raises(CheckpointError, match="expected the keys"):
-        Replay(SMALL, 10).load_state_dict(Reservoir(SMALL, 10).state())

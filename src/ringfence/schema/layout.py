@@ -69,10 +69,12 @@ class Layout:
     @property
     def record(self) -> np.dtype[Any]:
         """The dtype of a record, with a name for each leaf; ``_final`` is the final observation's number."""
-        names = [place.leaf.name for place in self.packed] + ["_final"]
-        formats = [(place.leaf.field.kept, place.leaf.field.shape) for place in self.packed] + [(FINAL, ())]
-        offsets = [place.offset for place in self.packed] + [self.final_offset]
-        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.itemsize})
+        parts = [
+            (place.offset, place.leaf.name, (place.leaf.field.kept, place.leaf.field.shape)) for place in self.packed
+        ]
+        offsets, names, formats = zip(*sorted([*parts, (self.final_offset, "_final", (FINAL, ()))]), strict=True)
+        spec: Any = {"names": names, "formats": formats, "offsets": offsets, "itemsize": self.itemsize}
+        return np.dtype(spec)
 
     @property
     def small_obs(self) -> np.dtype[Any]:
