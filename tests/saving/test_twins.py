@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from tests.memory.measure import fresh
 from tests.saving.twins import STEPS, train
 

@@ -6,15 +6,15 @@ import hashlib
 from typing import Any
 
 import numpy as np
+from tests.saving.book import FRAMED, Filler
 
 from ringfence import Prioritized, Replay
-from tests.saving.book import FRAMED, Filler
 
 STEPS = 900
 
 
 def train(path: str | None, first: int, last: int) -> list[str]:
-    """Run steps ``first`` to ``last``, from a save unless it is the first one, and save; give a digest of each batch."""
+    """Run some steps, from a save unless they are the first ones, and save; give a digest of each batch."""
     replay = Replay(FRAMED, 200, streams=2, seed=3, episode_length=4) if not first else Replay.load(str(path))
     filler = Filler(replay, seed=4)
     random = np.random.default_rng(5)
@@ -33,7 +33,8 @@ def train(path: str | None, first: int, last: int) -> list[str]:
         for view in views:
             batch = view.sample(6)
             digests.append(hashlib.sha256(batch.ids.tobytes() + batch.reward.tobytes()).hexdigest())
-            view.update_priorities(batch.ids, random.random(6))
+            if view is not views[1]:
+                view.update_priorities(batch.ids, random.random(6))
         digests.append(hashlib.sha256(replay.sample(6).ids.tobytes()).hexdigest())
     if path is not None:
         replay.save(path, notes=notes(filler, random))
