@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ringfence.draw import Draw, Seed, Uniform, child
 from ringfence.errors import BudgetExceeded, LargeCheckpoint, SchemaError
 from ringfence.plan import EPISODE, Plan, plan
-from ringfence.saving import Ending, Keeper, Opened, Ring, Saved, Saving, Shape, generator_of
+from ringfence.saving import Ending, Keeper, Opened, Ring, Saved, Saving, Shape
 from ringfence.schema import Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
 from ringfence.store import Ram
 from ringfence.timeline import Boundary, Ints, Timeline, WideWriter, Writer
+from ringfence.timeline import wide as many
 from ringfence.view import Batch, Transitions, transitions
 from ringfence.view.goals import Strategy
 from ringfence.view.hindsight import Hindsight
@@ -65,18 +66,19 @@ class Replay:
             raise ValueError(f'store: expected "ram", got {store!r}')
         self.plan: Plan = plan(schema, capacity, budget=budget, streams=streams, episode_length=episode_length)
         self.plan.check()
-        self.schema = schema
-        layout = Layout.of(schema)
-        self._store = Ram(layout, self.plan.shape)
-        self._timeline = Timeline(self._store)
-        self._writer = Writer(self._store)
-        self._append = self._writer.append
-        self._wide = WideWriter(self._store, self._writer)
+        ram = Ram(Layout.of(schema), self.plan.shape)
+        ring = Ring(ram, Timeline(ram), Writer(ram))
+        self._compose(ring, WideWriter(ram, ring.writer), int(episode_length), seed)
+
+    def _compose(self, ring: Ring, wide: WideWriter, episode_length: int, seed: Seed) -> None:
+        """Put the rooms together."""
+        self._store, self._timeline, self._writer = ring
+        self._append, self._wide = self._writer.append, wide
+        layout = self._store.layout
+        self.schema, self._streams = layout.schema, self.plan.streams
         self._check, self._rows_check = step_check(layout), RowsCheck(layout)
-        self._streams = self.plan.streams
         self._generator = np.random.default_rng(seed)
-        shape = Shape(self.capacity, self._streams, int(episode_length))
-        self._keeper = Keeper(Ring(self._store, self._timeline, self._writer), shape, self._generator)
+        self._keeper = Keeper(ring, Shape(self.capacity, self._streams, episode_length), self._generator)
         self._default = self._transitions(Uniform(), 1, 0.99, self._generator)
 
     # -- writing
@@ -143,7 +145,7 @@ class Replay:
         Raises:
             SchemaError: Anything does not match the schema. Nothing was changed, in no stream.
         """
-        who = None if streams is None else self._checked_streams(streams)
+        who = None if streams is None else many.chosen(streams, self._streams)
         count = self._streams if who is None else len(who)
         with self._writer.lock:  # the staging block is one for all streams
             rows = self._rows_check.rows(count, (obs, action, reward, next_obs, terminated, truncated), extras)
@@ -356,7 +358,7 @@ class Replay:
     def load(
         cls,
         path: str | PathLike[str],
-        store: Literal["ram"] = "ram",
+        store: Literal["ram", "mmap"] = "ram",
         capacity: float | str | None = None,
         *,
         budget: float | str | None = None,
@@ -371,7 +373,7 @@ class Replay:
 
         Args:
             path: The directory.
-            store: Where the bytes shall live.
+            store: ``"ram"``; or ``"mmap"``, to sample from the files where they lie, and never to change anything.
             capacity: Another capacity than it had; the newest steps are kept.
             budget: As of a new replay.
             save: The number of an older save that was kept.
@@ -388,13 +390,15 @@ class Replay:
             raise ValueError(f'open: expected "continue" or "truncate", got {open!r}')
         opened = Opened.at(path, save, schema)
         body = opened.body
+        if store == "mmap":
+            return cls.__new__(cls)._read_from(opened)  # noqa: SLF001, our own
         try:
             replay = cls(
                 body.schema,
                 body.shape.capacity if capacity is None and budget is None else capacity,
                 budget=budget,
                 streams=body.shape.streams,
-                seed=generator_of(body.draws.get("generator")),
+                seed=opened.generator(),
                 store=store,
                 episode_length=body.shape.episode_length,
             )
@@ -402,6 +406,15 @@ class Replay:
             raise LargeCheckpoint(f"{error}; give load() a capacity or a budget") from error
         replay._keeper.fill(opened, open)
         return replay
+
+    def _read_from(self, opened: Opened) -> Replay:
+        """Serve a save from its files; what would add to them refuses."""
+        capacity, streams, episode_length = opened.body.shape
+        self.plan = plan(opened.body.schema, capacity, streams=streams, episode_length=episode_length)
+        ring, wide = opened.mapped(self.plan.shape)
+        self._compose(ring, wide, episode_length, opened.generator())
+        self._keeper.serve(opened)
+        return self
 
     @property
     def notes(self) -> Any:
@@ -474,16 +487,3 @@ class Replay:
         if isinstance(stream, bool) or not isinstance(stream, int | np.integer) or not 0 <= stream < self._streams:
             raise SchemaError(f"stream: expected a number from 0 to {self._streams - 1}, got {stream!r}")
         return int(stream)
-
-    def _checked_streams(self, streams: Any) -> Ints:
-        try:
-            who = np.asarray(streams)
-        except ValueError as error:
-            raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}") from error
-        if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
-            raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}")
-        if who.size and (who.min() < 0 or who.max() >= self._streams):
-            raise SchemaError(f"streams: expected numbers from 0 to {self._streams - 1}, got {who.tolist()}")
-        if len(np.unique(who)) != len(who):
-            raise SchemaError(f"streams: expected each stream at most once, got {who.tolist()}")
-        return who.astype(np.int64)

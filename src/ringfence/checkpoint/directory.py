@@ -93,6 +93,10 @@ class Directory:
         """Read an array at once."""
         return npy.whole(self.path, entry, dtype, shape)
 
+    def mapped(self, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        """Map an array's file, read only; see :func:`ringfence.checkpoint.npy.mapped`."""
+        return npy.mapped(self.path, entry, dtype, shape)
+
     def verify(self, entry: Entry) -> None:
         """Compare a file's checksum; CheckpointError if it is another."""
         npy.verify(self.path, entry)

@@ -7,6 +7,7 @@ file is interpreted. Checksums are CRC-32 (zlib) over the whole file as it lies 
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import stat
 import zlib
@@ -127,6 +128,21 @@ def whole(folder: Path, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ..
         raise CheckpointError(f"{entry.name}: a file of {entry.nbytes} bytes does not hold {shape} of {dtype}")
     blocks = list(read(folder, entry, dtype, shape))
     return np.concatenate(blocks).reshape(shape) if blocks else np.zeros(shape, dtype)
+
+
+def mapped(folder: Path, entry: Entry, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """Map an array's file, read only. Its checksum is not looked at, which would read all of it.
+
+    Raises:
+        CheckpointError: The file is missing, or holds another array.
+    """
+    expected = header(dtype, shape)
+    with opened(folder, entry) as file:
+        fits = entry.nbytes == len(expected) + nbytes_of(dtype, shape) and file.read(len(expected)) == expected
+        if not fits:
+            raise CheckpointError(f"{entry.name}: expected {shape} of {dtype}, got something else")
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.ndarray(shape, dtype, data, len(expected))
 
 
 def verify(folder: Path, entry: Entry) -> None:

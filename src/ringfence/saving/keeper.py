@@ -13,12 +13,16 @@ from ringfence.errors import CheckpointError
 from ringfence.saving.body import Body, Shape, same_schema
 from ringfence.saving.generator import generator_of, state_of
 from ringfence.saving.load import fill, read_body
+from ringfence.saving.mapped import Mapped, Refusing
 from ringfence.saving.moment import take
 from ringfence.saving.ring import Ring
 from ringfence.saving.save import Saved, Saver, Saving
+from ringfence.saving.sink import Sink
 from ringfence.saving.state import fill_from, read_state, to_state
 from ringfence.saving.views import Views
-from ringfence.schema import Schema
+from ringfence.schema import Layout, Schema
+from ringfence.store import RingShape
+from ringfence.timeline import Timeline
 
 Ending = Literal["continue", "truncate"]
 
@@ -44,6 +48,17 @@ class Opened(NamedTuple):
             same_schema(body.schema, schema)
         return cls(directory, found, body)
 
+    def generator(self) -> np.random.Generator:
+        """Give the replay's generator; it has made no children yet."""
+        return generator_of(self.body.draws.get("generator"))
+
+    def mapped(self, shape: RingShape) -> tuple[Ring, Any]:
+        """Give a ring that reads the files where they lie, and what refuses to add to it."""
+        body = self.body
+        store: Any = Mapped(Layout.of(body.schema), shape, body, self.directory, self.found)
+        refusing: Any = Refusing(body.moment.breaks, body.moment.early)
+        return Ring(store, Timeline(store), refusing), refusing
+
 
 class Keeper:
     """Save a ring, and fill it from a save."""
@@ -66,6 +81,11 @@ class Keeper:
             return self._saver.save(directory, body, touched, keep=keep, compress=compress)
 
         return Saving(work) if background else work()
+
+    def serve(self, opened: Opened) -> None:
+        """Go on where the save was made whose files the ring reads."""
+        Sink(self._ring, opened.body.moment).check(opened.body.segments)
+        self._take_up(opened.body)
 
     def fill(self, opened: Opened, ending: Ending) -> None:
         """Fill the ring, which is new, from a save."""

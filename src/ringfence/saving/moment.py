@@ -60,17 +60,17 @@ class Moment:
         tails = np.maximum(self.tails, tails)
         lost = int((tails - self.tails).sum())
         for stream in np.flatnonzero(tails > self.tails):
-            self.ages[stream] = self._age(int(stream), int(tails[stream]))
+            self.ages[stream] = self.ages_of(int(stream), tails[stream : stream + 1])[0]
             self.finals[stream] = self.finals[stream][self.finals[stream] >= tails[stream]]
         self.tails = tails
         return lost
 
-    def _age(self, stream: int, time: int) -> int:
-        """Give the age of a held step."""
-        before = self.finals[stream][self.finals[stream] < time]
-        if len(before):
-            return time - int(before[-1]) - 1
-        return int(self.ages[stream]) + time - int(self.tails[stream])
+    def ages_of(self, stream: int, times: Ints) -> Ints:
+        """Give the steps since the episode's first of held steps, which ends and the oldest one's age determine."""
+        first = int(self.tails[stream]) - int(self.ages[stream])
+        starts = np.concatenate([[first], self.finals[stream] + 1])
+        ages: Ints = times - starts[starts.searchsorted(times, "right") - 1]
+        return ages
 
     def plain(self) -> dict[str, Any]:
         """Give all of it as plain numbers and arrays."""

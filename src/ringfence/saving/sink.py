@@ -171,8 +171,6 @@ class Sink:
         """Write the age of each step, which the ends of episodes and the oldest step's age determine."""
         moment = self._moment
         tail, head = int(moment.tails[stream]), int(moment.heads[stream])
-        starts = np.concatenate([[tail - int(moment.ages[stream])], moment.finals[stream] + 1])
         for begin in range(tail, head, CHUNK):
             times = np.arange(begin, min(begin + CHUNK, head))
-            ages = times - starts[starts.searchsorted(times, "right") - 1]
-            self._store.ages_by_stream[stream, times % self._timeline.slots] = ages
+            self._store.ages_by_stream[stream, times % self._timeline.slots] = moment.ages_of(stream, times)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringfence.errors import SchemaError
 from ringfence.schema.layout import FINAL
 from ringfence.schema.rows import Rows
 from ringfence.store import Store
@@ -202,3 +203,22 @@ def _unlike(waiting: Array, came: Array) -> NDArray[np.bool_]:
     left, right = (np.ascontiguousarray(frames).reshape(count, -1).view(np.uint8) for frames in (waiting, came))
     unlike: NDArray[np.bool_] = (left != right).any(axis=1)
     return unlike
+
+
+def chosen(streams: Any, count: int) -> Ints:
+    """Give the numbers of streams that a caller chose among ``count``.
+
+    Raises:
+        SchemaError: They are none, or one is there twice.
+    """
+    try:
+        who = np.asarray(streams)
+    except ValueError as error:
+        raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}") from error
+    if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
+        raise SchemaError(f"streams: expected a list of stream numbers, got {streams!r}")
+    if who.size and (who.min() < 0 or who.max() >= count):
+        raise SchemaError(f"streams: expected numbers from 0 to {count - 1}, got {who.tolist()}")
+    if len(np.unique(who)) != len(who):
+        raise SchemaError(f"streams: expected each stream at most once, got {who.tolist()}")
+    return who.astype(np.int64)
