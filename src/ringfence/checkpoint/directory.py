@@ -167,6 +167,8 @@ class Directory:
                 raise CheckpointError(
                     error.errno, f"{self.path}: is being saved to by another process, or another replay of this one"
                 ) from error
+            except OSError as error:  # a file system that has no locks
+                log.warning("%s: cannot be locked (%s); let nobody else save here", self.path, error.strerror)
             yield
         finally:
             os.close(file)

@@ -50,6 +50,7 @@ class Mapped:
         """
         self.layout, self.shape, self._moment = layout, shape, body.moment
         moment, streams = body.moment, shape.streams
+        self._firsts, self._ends = moment.firsts, moment.ends
         self.marks = np.stack([moment.heads, moment.tails, moment.ended])
         self.runs = moment.runs.astype(np.int32)
         self.ages = np.zeros(streams * shape.rows, np.int32)
@@ -58,13 +59,13 @@ class Mapped:
         self.numbers, self.staging = np.zeros((3, streams), np.int64), np.zeros(0, np.dtype((np.void, 1)))
         self.touched = np.zeros(1, np.uint32)
         for stream, times in enumerate(moment.finals):
-            numbers = int(moment.firsts[stream]) + np.arange(len(times))
+            numbers = int(self._firsts[stream]) + np.arange(len(times))
             self.final_times[stream, numbers % shape.finals] = times
             held = np.arange(moment.tails[stream], moment.heads[stream])
             self.ages_by_stream[stream, held % shape.slots] = moment.ages_of(stream, held)
         files = _files(body.segments, layout, directory, found)
         self._steps = _Runs(body.segments, "steps", moment.tails, files)
-        self._finals = _Runs(body.segments, "finals", moment.firsts, files)
+        self._finals = _Runs(body.segments, "finals", self._firsts, files)
         reward = layout.place("reward")
         self._reward = reward.offset, reward.leaf.field.kept, reward.leaf.field.shape
         self.put_small = self.put_frames = Refusing(0, 0).append
@@ -130,7 +131,7 @@ class Mapped:
         for at in np.flatnonzero((found["_final"] >= 0) & (times < self._moment.heads[streams])):
             stream = int(streams[at])
             place = int(self._moment.finals[stream].searchsorted(times[at]))
-            found["_final"][at] = (int(self._moment.firsts[stream]) + place) % self.shape.finals
+            found["_final"][at] = (int(self._firsts[stream]) + place) % self.shape.finals
         return found.view((np.void, self.layout.itemsize))
 
     def waiting(self, rows: Ints) -> bytes:
@@ -154,7 +155,7 @@ class Mapped:
 
     def _read(self, part: str, after: str, streams: Ints, times: Ints, out: Array) -> None:
         """Copy steps from the files, and the newest ones and their successors from the manifest."""
-        ends, newest = self._moment.ends[streams], self._moment.newest
+        ends, newest = self._ends[streams], self._moment.newest
         older = np.flatnonzero(times < ends)
         if len(older):
             some = np.empty((len(older), *out.shape[1:]), out.dtype)

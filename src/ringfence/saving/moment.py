@@ -112,13 +112,11 @@ def _ended(store: Store, heads: Ints, tails: Ints) -> tuple[Ints, list[Ints]]:
     ended = store.marks[2].copy()
     last = times[np.arange(len(heads)), (ended - 1) % count]
     ended -= (ended > 0) & (last >= heads)  # its step is not added yet
-    finals = []
-    for stream, number in enumerate(ended.tolist()):
-        numbers = np.arange(max(0, number - count), number)
-        found = times[stream, numbers % count]
-        # the oldest place may hold one that a cut in progress has put there, and that is not counted yet
-        sound = found <= times[stream, (number - 1) % count]
-        finals.append(found[sound & (found >= tails[stream]) & (found < heads[stream])])
+    counted = np.arange(count) < ended[:, None]
+    # the oldest place may hold one that a cut in progress has put there, and that is not counted yet
+    newest = times[np.arange(len(heads)), (ended - 1) % count]
+    counted &= (times <= newest[:, None]) & (times >= tails[:, None]) & (times < heads[:, None])
+    finals = [np.sort(row[held]) for row, held in zip(times, counted, strict=True)]
     return ended, finals
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -23,6 +24,7 @@ from ringfence.store.base import BLOCK
 from ringfence.timeline import Ints
 from ringfence.version import VERSION
 
+log = logging.getLogger("ringfence")
 Array = NDArray[Any]
 
 
@@ -61,6 +63,7 @@ class Saving:
             self._result = self._work()
         except BaseException as error:  # noqa: BLE001, whoever waits is told
             self._error = error
+            log.error("a save in the background failed: %s", error)  # noqa: TRY400, perhaps nobody waits
 
     @property
     def done(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,9 @@ from ringfence.saving.moment import Moment
 from ringfence.saving.ring import Ring
 from ringfence.store.base import MIRROR
 from ringfence.timeline import Ints
+from ringfence.timeline.timeline import TIME_BITS
 
+NOTHING = np.zeros(0, np.int64)
 CHUNK = 1 << 16  # steps whose ages are written at once
 Array = NDArray[Any]
 
@@ -27,6 +30,14 @@ class Sink:
         self._moment, self._layout = moment, ring.store.layout
         self._where = "newest"
         """The file that is being read, for errors."""
+        self._index()
+
+    def _index(self) -> None:
+        """Lay out the ends of all episodes as one list."""
+        moment = self._moment
+        counts = np.array([len(times) for times in moment.finals], np.int64)
+        self._firsts, self._starts = moment.ended - counts, counts.cumsum() - counts
+        self._ends = np.repeat(np.arange(len(counts)), counts) << TIME_BITS | np.concatenate([*moment.finals, NOTHING])
 
     def fit(self) -> int:
         """Leave out the oldest steps that this ring has no room for; give how many."""
@@ -35,7 +46,9 @@ class Sink:
         for stream, times in enumerate(moment.finals):
             if len(times) > shape.finals:
                 tails[stream] = max(tails[stream], int(times[-shape.finals - 1]) + 1)
-        return moment.forget(tails)
+        lost = moment.forget(tails)
+        self._index()
+        return lost
 
     def check(self, segments: list[Segment]) -> None:
         """Make sure that the segments hold every step, and every final observation, once.
@@ -44,14 +57,15 @@ class Sink:
             CheckpointError: They do not.
         """
         moment = self._moment
-        for part, lows, ends in (("steps", moment.tails, moment.ends), ("finals", moment.firsts, moment.ended)):
+        for part, lows, ends in (("steps", moment.tails, moment.ends), ("finals", self._firsts, moment.ended)):
             runs = np.concatenate([none(), *(clipped(getattr(one, part), lows) for one in segments)])
             runs = runs[np.lexsort((runs[:, FIRST], runs[:, STREAM]))]
-            for stream in range(len(lows)):
-                mine = runs[runs[:, STREAM] == stream]
-                borders = np.append(mine[:, FIRST], ends[stream])
+            borders = runs[:, STREAM].searchsorted(np.arange(len(lows) + 1))
+            for stream, (begin, end) in enumerate(itertools.pairwise(borders.tolist())):
+                mine = runs[begin:end]
+                stops = np.append(mine[:, FIRST], ends[stream])
                 reached = np.append(lows[stream], mine[:, FIRST] + mine[:, COUNT])
-                if not np.array_equal(borders, reached):
+                if not np.array_equal(stops, reached):
                     raise CheckpointError(
                         f"stream {stream}: the {part} from {lows[stream]} to {ends[stream]} are not there once each"
                     )
@@ -81,7 +95,7 @@ class Sink:
         """Give what of each block is held, with its streams and times, or numbers of final observations."""
         finals = part.startswith("finals")
         pieces = segment.finals if finals else segment.steps
-        lows = self._moment.firsts if finals else self._moment.tails
+        lows = self._firsts if finals else self._moment.tails
         sums, done = pieces[:, COUNT].cumsum(), 0
         for block in blocks:
             at = np.arange(done, done + len(block))
@@ -112,17 +126,16 @@ class Sink:
     def _numbered(self, streams: Ints, times: Ints, records: Array) -> Array:
         """Give records the number under which this ring keeps their episode's final observation."""
         records = records.copy()
-        over = records["_final"] >= 0
-        for stream in np.unique(streams):
-            mine, ends = streams == stream, self._moment.finals[stream]
-            places = ends.searchsorted(times[mine])
-            known = ends.take(places, mode="clip") == times[mine] if len(ends) else np.zeros(len(places), np.bool_)
-            if not np.array_equal(known, over[mine]):
-                raise CheckpointError(
-                    f"{self._where}: is damaged: records of stream {stream} end other episodes than its marks"
-                )
-            numbers = (self._moment.firsts[stream] + places) % self._store.shape.finals
-            records["_final"][mine] = np.where(known, numbers, -1)
+        keys = streams << TIME_BITS | times
+        places = self._ends.searchsorted(keys)
+        known = self._ends.take(places, mode="clip") == keys if len(self._ends) else np.zeros(len(keys), np.bool_)
+        wrong = np.flatnonzero(known != (records["_final"] >= 0))
+        if len(wrong):
+            raise CheckpointError(
+                f"{self._where}: is damaged: records of stream {streams[wrong[0]]} end other episodes than its marks"
+            )
+        numbers = (self._firsts[streams] + places - self._starts[streams]) % self._store.shape.finals
+        records["_final"] = np.where(known, numbers, -1)
         return records
 
     def finish(self) -> None:
@@ -133,7 +146,7 @@ class Sink:
         for stream in range(store.shape.streams):
             self._put_ages(stream)
             times = moment.finals[stream]
-            numbers = int(moment.firsts[stream]) + np.arange(len(times))
+            numbers = int(self._firsts[stream]) + np.arange(len(times))
             store.final_times[stream, numbers % store.shape.finals] = times
             first = stream * self._timeline.rows_each
             store.put_records(
