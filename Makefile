@@ -43,7 +43,7 @@ $(VENV)/.demo: $(BUILT) constraints.txt | $(VENV)/.made
 	@touch $@
 
 $(VENV)/.test: $(BUILT) constraints.txt | $(VENV)/.made
-	$(VENV)/bin/python $(PIP) --editable '.[test,mujoco,atari,report,torch]'
+	$(VENV)/bin/python $(PIP) --editable '.[test,mujoco,atari,report,torch,minari]'
 	@touch $@
 
 $(BENCH)/.bench: $(BUILT) benchmarks/requirements.txt | $(BENCH)/.made

@@ -5,6 +5,7 @@ from ringfence.draw.epochs import Epochs
 from ringfence.draw.fresh import Fresh
 from ringfence.draw.importance import linear
 from ringfence.draw.mix import Mix
+from ringfence.draw.perepisode import PerEpisode
 from ringfence.draw.prioritized import Prioritized
 from ringfence.draw.ranked import Ranked
 from ringfence.draw.recency import Newest, Recency
@@ -18,6 +19,7 @@ __all__ = [
     "Fresh",
     "Mix",
     "Newest",
+    "PerEpisode",
     "Prioritized",
     "Ranked",
     "Recency",
