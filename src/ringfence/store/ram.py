@@ -1,6 +1,7 @@
-"""Rings in memory: one anonymous shared mapping, paid for when it is made.
+"""Rings in memory: one shared mapping without a file, paid for when it is made.
 
 Shared, so that a forked worker reads the same pages: a private mapping would be copied page by page as the ring turns.
+On Linux it has a file descriptor, so that a spawned worker can map the same pages too.
 Committed, so that a run that cannot fit dies at step 0 and not at step 1.5 million.
 """
 
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +20,47 @@ from ringfence.schema import Layout
 from ringfence.schema.layout import FINAL, Place
 from ringfence.store.base import BLOCK, MIRROR, Cost, RingShape
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 ALIGN = 64  # bytes; a cache line
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE (Linux 5.14), which Python's mmap does not name yet
 COLUMN = "column "  # before the caller's names, which may be any, also those of the other parts
 Part = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
+class Shared(mmap.mmap):
+    """Memory that another process can map too. Costs a file descriptor beside its bytes."""
+
+    fd: int
+
+    def __new__(cls, size: int, fd: int | None = None) -> Self:
+        """Map new memory, or that of a descriptor, which then belongs to this mapping."""
+        if fd is None:
+            fd = os.memfd_create("ringfence")
+            os.ftruncate(fd, size)
+        try:
+            mapping = super().__new__(cls, fd, size)
+        except BaseException:
+            os.close(fd)
+            raise
+        mapping.fd = fd
+        return mapping
+
+    def __del__(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.fd)
+
+
 class Ram:
     """Keep rings in memory. Costs what :func:`cost` says, all of it from the start."""
 
-    def __init__(self, layout: Layout, shape: RingShape) -> None:
+    def __init__(self, layout: Layout, shape: RingShape, mapping: Shared | None = None) -> None:
+        """Take new memory, or read the ring of another process in what it shared."""
         self.layout, self.shape = layout, shape
         parts = _parts(layout, shape)
         offsets, size = _offsets(parts)
-        self._map = _committed(size)
+        self._map = _committed(size) if mapping is None else mapping
         arrays = {
             name: np.ndarray(dims, dtype, self._map, offset)
             for (name, dtype, dims), offset in zip(parts, offsets, strict=True)
@@ -72,6 +101,11 @@ class Ram:
     def final_row(self, stream: int, number: int) -> int:
         """Give the row of a column that holds a final observation: they follow the rings."""
         return self.shape.streams * self.shape.rows + stream * self.shape.finals + number
+
+    @property
+    def shared(self) -> Shared | None:
+        """The memory, for a process that is spawned; None where it can be had by forked ones alone."""
+        return self._map if isinstance(self._map, Shared) else None
 
     # -- one step
 
@@ -264,7 +298,7 @@ def _nbytes(dtype: np.dtype[Any], dims: tuple[int, ...]) -> int:
 
 def _committed(size: int) -> mmap.mmap:
     """Map ``size`` bytes and make the kernel hand over every page now."""
-    mapping = mmap.mmap(-1, size)
+    mapping = Shared(size) if hasattr(os, "memfd_create") else mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             mapping.madvise(mmap.MADV_HUGEPAGE)

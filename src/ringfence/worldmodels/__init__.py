@@ -1,4 +1,4 @@
-"""Buffers for world models, with the names and conventions of simulusion's.
+"""Buffers for world models, with the names and conventions of simulusion's; DIAMOND's are in ``worldmodels.diamond``.
 
 A name is loaded when it is first asked for.
 """
@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from ringfence.worldmodels.dreamer import ReplayBuffer
     from ringfence.worldmodels.iris import IRISReplayBuffer
     from ringfence.worldmodels.onpolicy import IRISOnPolicyBuffer
+    from ringfence.worldmodels.planet import Episode, Memory
 
-__all__ = ["IRISOnPolicyBuffer", "IRISReplayBuffer", "ReplayBuffer"]
+__all__ = ["Episode", "IRISOnPolicyBuffer", "IRISReplayBuffer", "Memory", "ReplayBuffer"]
 FILES = {
+    "Episode": "planet",
     "IRISOnPolicyBuffer": "onpolicy",
     "IRISReplayBuffer": "iris",
+    "Memory": "planet",
     "ReplayBuffer": "dreamer",
 }
-MODULES = frozenset({"dreamer", "iris", "onpolicy"})
+MODULES = frozenset({"diamond", "dreamer", "iris", "onpolicy", "planet"})
 
 
 def __getattr__(name: str) -> Any:
