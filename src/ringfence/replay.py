@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ringfence.draw import Draw, Seed, Uniform, child
 from ringfence.errors import BudgetExceeded, LargeCheckpoint, SchemaError
 from ringfence.plan import EPISODE, Plan, plan
-from ringfence.saving import Ending, Keeper, Opened, Ring, Saved, Saving, Shape
+from ringfence.saving import Ending, Keeper, Opened, Ring, Saved, Saving, Shape, episodes
 from ringfence.schema import Layout, Schema
 from ringfence.schema.check import step_check
 from ringfence.schema.rows import RowsCheck
@@ -405,6 +405,14 @@ class Replay:
         except BudgetExceeded as error:
             raise LargeCheckpoint(f"{error}; give load() a capacity or a budget") from error
         replay._keeper.fill(opened, open)
+        return replay
+
+    @classmethod
+    def from_minari(cls, dataset: Any, capacity: float | str | None = None, **options: Any) -> Replay:
+        """Fill a new replay with the episodes of a Minari data set; without a bound it holds every step."""
+        whole = capacity is None and options.get("budget") is None
+        replay = cls(episodes.described(dataset), dataset.total_steps if whole else capacity, **options)
+        episodes.fill(replay, dataset)
         return replay
 
     def _read_from(self, opened: Opened) -> Replay:
