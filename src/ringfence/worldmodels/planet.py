@@ -20,10 +20,10 @@ from ringfence.saving.generator import state_of
 from ringfence.units import format_bytes, parse_bytes
 from ringfence.worldmodels import given
 from ringfence.worldmodels.episode import Episode, Record
-from ringfence.worldmodels.planet_form import Form
-from ringfence.worldmodels.planet_ring import By, Room, Shelf
+from ringfence.worldmodels.form import Form
 from ringfence.worldmodels.reading import read_episode
 from ringfence.worldmodels.saved import from_saved, to_saved
+from ringfence.worldmodels.shelf import By, Room, Shelf
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -18,7 +18,7 @@ from ringfence.view.sequences import Sequences
 from ringfence.view.span import Span
 from ringfence.worldmodels.chosen import Reader, view
 from ringfence.worldmodels.episode import Record
-from ringfence.worldmodels.planet_form import Form
+from ringfence.worldmodels.form import Form
 
 Array = NDArray[Any]
 By = Literal["episodes", "windows"]
