@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.draw import Epochs, Fresh, Mix, Newest, PerEpisode, Prioritized, Ranked, Recency, Uniform, linear
 from ringfence.errors import BudgetExceeded, CheckpointError, MemoryPressure, NotEnoughData, SchemaError
+from ringfence.guard import Guard, trim
 from ringfence.limits import MemoryLimit, memory_limit
 from ringfence.plan import Plan, plan
 from ringfence.replay import Replay
@@ -26,6 +27,7 @@ __all__ = [
     "Epochs",
     "Field",
     "Fresh",
+    "Guard",
     "MemoryLimit",
     "MemoryPressure",
     "Mix",
@@ -45,6 +47,7 @@ __all__ = [
     "linear",
     "memory_limit",
     "plan",
+    "trim",
 ]
 
 if not TYPE_CHECKING:  # to a type checker it would make every name one of ours
