@@ -7,10 +7,10 @@ BUILT := pyproject.toml setup.py $(wildcard src/ringfence/kernels/*.c)
 PIP := -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench conformance clean
+.PHONY: help demo test check bench conformance doctor-suite clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## two million real HalfCheetah steps through a full ring, and the plot of the memory: demo.png
 	$(VENV)/bin/ringfence soak HalfCheetah-v5 --steps 2_000_000 --capacity 1_000_000 --plot demo.png
@@ -33,6 +33,9 @@ bench: $(BENCH)/.bench ## our figures beside those of other libraries, as ratios
 
 conformance: $(BENCH)/.bench ## which rules of behaviour we and other libraries keep
 	$(BENCH)/bin/python -m benchmarks.conformance
+
+doctor-suite: $(BENCH)/.bench ## thirty broken training scripts and their repaired twins, watched by the doctor (10 minutes)
+	$(BENCH)/bin/python -m tests.doctor.suite --write docs/doctor-suite.md
 
 clean: ## remove the environments and what the tools left
 	rm -rf $(VENV) $(BENCH) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

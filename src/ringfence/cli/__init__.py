@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ringfence.cli import inspect, plan, soak
+from ringfence.cli import doctor, inspect, plan, soak
 from ringfence.cli.refusal import Refusal
 from ringfence.version import VERSION
 
@@ -23,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.command)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.command)
 app.command("plan", epilog=plan.EXAMPLES)(plan.command)
 app.command("soak", epilog=soak.EXAMPLES)(soak.command)
